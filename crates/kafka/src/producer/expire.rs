@@ -1,0 +1,88 @@
+//! The delivery timeout: one budget for each record, from append to answer.
+
+use super::{PartitionRef, Producer, Timer};
+use crate::{Delivery, Failure, FailureKind, Micros};
+
+impl Producer {
+    pub(super) fn expire(&mut self, now: Micros, timer: &mut Timer) {
+        let timeout = self.config.delivery_timeout;
+        let waiting: Vec<usize> = self.waiting.iter().copied().collect();
+        for index in waiting {
+            let Some(topic) = self.topics.get_mut(index) else { continue };
+            // In order of arrival, so the first is the next to expire.
+            let mut expired = std::collections::VecDeque::new();
+            while let Some(first) = topic.pending.front() {
+                let deadline = first.created.saturating_add(timeout);
+                if now < deadline {
+                    timer.wake_at(deadline);
+                    break;
+                }
+                expired.extend(topic.pending.pop_front());
+            }
+            if !expired.is_empty() {
+                let failure = self.timeout_failure(index);
+                let rest = self
+                    .topics
+                    .get_mut(index)
+                    .map(|topic| std::mem::replace(&mut topic.pending, expired));
+                self.fail_pending(index, false, &failure);
+                if let Some(topic) = self.topics.get_mut(index) {
+                    topic.pending = rest.unwrap_or_default();
+                    if !topic.pending.is_empty() {
+                        self.waiting.insert(index);
+                    }
+                }
+            }
+        }
+        let active: Vec<PartitionRef> = self.active.iter().copied().collect();
+        for at in active {
+            self.expire_partition(now, at, timer);
+        }
+    }
+
+    fn expire_partition(&mut self, now: Micros, at: PartitionRef, timer: &mut Timer) {
+        let timeout = self.config.delivery_timeout;
+        // On their way: what comes of them is unknown, and stays so for the caller. The batch itself
+        // stays until the connection has let go of it and its answer tells where the log stands.
+        let mut uncertain = Vec::new();
+        let mut expired = Vec::new();
+        let Some(partition) = self.partition_mut(at) else { return };
+        for batch in partition.in_flight.iter_mut().filter(|batch| !batch.tokens.is_empty()) {
+            let deadline = batch.created.saturating_add(timeout);
+            if now < deadline {
+                timer.wake_at(deadline);
+                break;
+            }
+            uncertain.append(&mut batch.tokens);
+        }
+        while let Some(first) = partition.queue.front() {
+            let deadline = first.created.saturating_add(timeout);
+            if now < deadline {
+                timer.wake_at(deadline);
+                break;
+            }
+            expired.extend(partition.queue.pop_front());
+        }
+        if uncertain.is_empty() && expired.is_empty() {
+            return;
+        }
+        let failure = self.timeout_failure(at.0);
+        self.complete_tokens(at, uncertain, Delivery::Ambiguous(failure.clone()));
+        for batch in expired {
+            self.leaves_a_gap(at, &batch);
+            self.fail(at, batch, false, failure.clone());
+        }
+        self.rest(at);
+    }
+
+    fn timeout_failure(&self, index: usize) -> Failure {
+        if self.topics.get(index).is_some_and(|topic| topic.unknown.is_some()) {
+            return Failure::new(FailureKind::UnknownTopic, "topic does not exist");
+        }
+        let message = match &self.failing {
+            Some((_, reason)) => format!("not delivered in time: {reason}"),
+            None => "not delivered in time".to_string(),
+        };
+        Failure::new(FailureKind::DeliveryTimeout, message)
+    }
+}
