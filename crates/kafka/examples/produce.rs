@@ -42,7 +42,7 @@ fn main() {
     let mut sockets: HashMap<ConnId, TcpStream> = HashMap::new();
     let (mut written, mut failed) = (0, 0);
     let mut buffer = vec![0; 65536];
-    while producer.outstanding() > 0 {
+    while ((written + failed) as u64) < count {
         while let Some(output) = producer.poll(now()) {
             match output {
                 Output::Resolve { query, host, port } => {

@@ -112,28 +112,28 @@ impl Producer {
         avoid: Option<BrokerKey>,
         timer: &mut Timer,
     ) -> Option<ConnId> {
-        let avoided = avoid.and_then(|key| self.brokers.get(key)).map(|b| b.endpoint.clone());
-        let is_avoided = |brokers: &super::Brokers, key: BrokerKey| {
-            avoided.is_some() && brokers.get(key).map(|b| &b.endpoint) == avoided.as_ref()
-        };
-        let ready = |allow_avoided: bool| {
-            self.connections
-                .values()
-                .filter(|c| c.takes_requests(now))
-                .filter(|c| allow_avoided || !is_avoided(&self.brokers, c.broker))
-                .min_by_key(|c| (c.in_flight.len(), c.broker))
-                .map(|c| c.id)
-        };
-        if let Some(conn) = ready(false) {
-            return Some(conn);
-        }
         let listed = |key: &BrokerKey, broker: &super::broker::Broker| {
             matches!(key, BrokerKey::Node(_)) && broker.listed
         };
-        let nodes = || self.brokers.table.iter().filter(|(key, b)| listed(key, b));
-        if avoided.is_some() && nodes().all(|(key, _)| is_avoided(&self.brokers, *key)) {
-            return ready(true);
+        // Only where there is another broker to ask.
+        let avoided = avoid.and_then(|key| self.brokers.get(key)).map(|b| b.endpoint.clone());
+        let avoided = avoided.filter(|endpoint| {
+            let mut nodes = self.brokers.table.iter().filter(|(key, b)| listed(key, b));
+            nodes.any(|(_, broker)| broker.endpoint != *endpoint)
+        });
+        let is_avoided = |brokers: &super::Brokers, key: BrokerKey| {
+            avoided.is_some() && brokers.get(key).map(|b| &b.endpoint) == avoided.as_ref()
+        };
+        let ready = self
+            .connections
+            .values()
+            .filter(|c| c.takes_requests(now))
+            .filter(|c| !is_avoided(&self.brokers, c.broker))
+            .min_by_key(|c| (c.in_flight.len(), c.broker));
+        if let Some(connection) = ready {
+            return Some(connection.id);
         }
+        let nodes = || self.brokers.table.iter().filter(|(key, b)| listed(key, b));
         // Bootstrap servers are asked while no node is known, or when all known ones fail.
         let bootstrap = nodes().all(|(_, broker)| broker.failures > 0);
         let candidates: Vec<BrokerKey> = self

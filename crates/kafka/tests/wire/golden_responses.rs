@@ -51,10 +51,7 @@ fn api_versions() {
 #[test]
 fn an_unsupported_api_versions_request_is_answered_as_version_0() {
     for (name, ranges) in [
-        (
-            "apiversions_unsupported_downgrade",
-            vec![ApiRange { api_key: 18, min: 0, max: 3 }],
-        ),
+        ("apiversions_unsupported_downgrade", vec![ApiRange { api_key: 18, min: 0, max: 3 }]),
         ("apiversions_unsupported_downgrade_old", vec![]),
     ] {
         let vectors = frames(vectors::API_VERSIONS, "response");
@@ -184,10 +181,7 @@ fn produce_version_10_names_the_new_leader_and_its_address() {
     let response = produce::decode_response(&mut Reader::new(&body), version).unwrap();
     let partition = &response.topics[0].partitions[0];
     assert_eq!(partition.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER);
-    assert_eq!(
-        partition.current_leader,
-        Some(LeaderIdAndEpoch { leader_id: 5, leader_epoch: 77 })
-    );
+    assert_eq!(partition.current_leader, Some(LeaderIdAndEpoch { leader_id: 5, leader_epoch: 77 }));
     let endpoint = &response.node_endpoints[0];
     assert_eq!((endpoint.node_id, &*endpoint.host, endpoint.port), (5, "b5.example", 9095));
     assert_eq!(response.throttle_time_ms, 250);

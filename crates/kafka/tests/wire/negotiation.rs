@@ -136,9 +136,17 @@ fn the_directive_is_read() {
 #[test]
 fn faults_in_the_directive_are_named() {
     let mut caps = VersionCaps::default();
-    for text in ["produce", "produce=", "produce=a", "produce=3-", "produce=-3", "produce=+3",
-        "produce=3-4-5", "produce=3 -4", "produce=99999"]
-    {
+    for text in [
+        "produce",
+        "produce=",
+        "produce=a",
+        "produce=3-",
+        "produce=-3",
+        "produce=+3",
+        "produce=3-4-5",
+        "produce=3 -4",
+        "produce=99999",
+    ] {
         assert_eq!(caps.parse_one(text), Err(CapError::Syntax(text.to_owned())));
     }
     let error = caps.parse_one("fetch=3").unwrap_err().to_string();
@@ -146,10 +154,7 @@ fn faults_in_the_directive_are_named() {
     let error = caps.parse_one("produce=5-4").unwrap_err().to_string();
     assert_eq!(error, "the versions \"5-4\" are the wrong way round");
     let error = caps.parse_one("produce=0-2").unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "\"produce=0-2\" allows no version that is supported: Produce has 3-13"
-    );
+    assert_eq!(error, "\"produce=0-2\" allows no version that is supported: Produce has 3-13");
     let error = caps.parse_one("api_versions=1-2").unwrap_err().to_string();
     assert!(error.ends_with("ApiVersions has 0 and 3"), "{error}");
     assert_eq!(caps, VersionCaps::default());

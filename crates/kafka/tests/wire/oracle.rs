@@ -5,6 +5,7 @@ use kafka::wire::api_versions::{self, ApiRange};
 use kafka::wire::metadata::{self, Partition, Topic};
 use kafka::wire::produce::{self, LeaderIdAndEpoch, PartitionResponse, RecordError, TopicResponse};
 use kafka::wire::{Broker, init_producer_id};
+use kafka_protocol::messages::produce_response::LeaderIdAndEpoch as TheirLeader;
 use kafka_protocol::messages::{
     ApiVersionsResponse, InitProducerIdResponse, MetadataResponse, ProduceResponse,
 };
@@ -94,13 +95,7 @@ pub fn produce(theirs: &ProduceResponse, version: i16) -> produce::Response {
                     })
                     .collect(),
                 error_message: owned(&partition.error_message),
-                // It does not tell an absent leader from the default one.
-                current_leader: (partition.current_leader != Default::default()).then(|| {
-                    LeaderIdAndEpoch {
-                        leader_id: partition.current_leader.leader_id.0,
-                        leader_epoch: partition.current_leader.leader_epoch,
-                    }
-                }),
+                current_leader: current_leader(&partition.current_leader),
             })
             .collect(),
     });
@@ -115,4 +110,12 @@ pub fn produce(theirs: &ProduceResponse, version: i16) -> produce::Response {
         topics: topics.collect(),
         node_endpoints: node_endpoints.collect(),
     }
+}
+
+/// Theirs does not tell an absent leader from the default one.
+fn current_leader(theirs: &TheirLeader) -> Option<LeaderIdAndEpoch> {
+    (*theirs != TheirLeader::default()).then_some(LeaderIdAndEpoch {
+        leader_id: theirs.leader_id.0,
+        leader_epoch: theirs.leader_epoch,
+    })
 }

@@ -29,7 +29,11 @@ fn the_vectors_of_variable_length_integers() {
             "unsigned_varint" => {
                 let value = value as u32;
                 let decoded = reader.unsigned_varint().map(i64::from);
-                (written(|out| put_unsigned_varint(out, value)), unsigned_varint_len(value), decoded)
+                (
+                    written(|out| put_unsigned_varint(out, value)),
+                    unsigned_varint_len(value),
+                    decoded,
+                )
             }
             "varlong" => {
                 (written(|out| put_varlong(out, value)), varlong_len(value), reader.varlong())

@@ -126,7 +126,7 @@ fn the_predicted_length_of_a_record_is_its_length() {
 fn what_is_pushed_comes_out_again() {
     let mut random = Random::new(11);
     for _ in 0..200 {
-        let records: Vec<(i64, Option<Vec<u8>>, Option<Vec<u8>>)> = (0..=random.below(70))
+        let records: Vec<_> = (0..=random.below(70))
             .map(|_| {
                 let key = random.bool().then(|| random.bytes());
                 (random.i64(), key, random.bool().then(|| random.bytes()))
@@ -210,7 +210,8 @@ fn a_batch_splits_near_half_its_bytes_and_loses_nothing() {
         };
         assert_eq!([numbers(&first), numbers(&second)].concat(), numbers(&batch));
         let difference = first.records.len().abs_diff(second.records.len());
-        assert!(difference <= 2 * 10, "{count} records: {difference}");
+        // Records take 8 to 10 bytes; the second half's are written again with shorter deltas.
+        assert!(difference <= 2 * 10 + second.count as usize, "{count} records: {difference}");
     }
 }
 

@@ -95,14 +95,11 @@ fn decode_produce(body: &[u8]) -> Result<produce::Response, DecodeError> {
 fn a_known_field_stands_between_unknown_ones_inside_and_outside() {
     // Inside the leader: one unknown field. After it: another one.
     let leader = [2, 0, 12, 0, 0, 0, 5, 0, 0, 0, 77, 1, 9, 1, 0xee, 3, 1, 0xdd];
-    let endpoints = [2, 0, 14, 2, 0, 0, 0, 5, 2, b'h', 0, 0, 0x23, 0x84, 0, 1, 6, 0, 8, 0];
+    let endpoints = [2, 0, 15, 2, 0, 0, 0, 5, 2, b'h', 0, 0, 0x23, 0x84, 0, 1, 6, 0, 8, 0];
     let response = decode_produce(&produce_response(&leader, &endpoints)).unwrap();
     let partition = &response.topics[0].partitions[0];
     assert_eq!(partition.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER);
-    assert_eq!(
-        partition.current_leader,
-        Some(LeaderIdAndEpoch { leader_id: 5, leader_epoch: 77 })
-    );
+    assert_eq!(partition.current_leader, Some(LeaderIdAndEpoch { leader_id: 5, leader_epoch: 77 }));
     let endpoint = &response.node_endpoints[0];
     assert_eq!((endpoint.node_id, &*endpoint.host, endpoint.port), (5, "h", 9092));
     assert_eq!(endpoint.rack, None);
