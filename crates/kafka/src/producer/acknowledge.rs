@@ -69,12 +69,11 @@ impl Producer {
         let mut batch = partition.take_in_flight(id)?;
         let code = answer.error_code;
         let class = code.produce_class();
-        if let Some(hint) = answer.current_leader
-            && hint.leader_id >= 0
-            && hint.leader_epoch > partition.leader_epoch()
-        {
-            partition.set_leader(Some(hint.leader_id), hint.leader_epoch, false);
-        }
+        let moved = answer.current_leader.is_some_and(|hint| {
+            hint.leader_id >= 0
+                && hint.leader_epoch > partition.leader_epoch()
+                && partition.set_leader(Some(hint.leader_id), hint.leader_epoch, false)
+        });
         if class.refresh_metadata {
             self.topics.schedule(at.0, now);
         }
@@ -135,6 +134,10 @@ impl Producer {
                 self.retry(now, at, batch, failure);
                 ending = Some("the broker no longer speaks the negotiated version".to_string());
             }
+        }
+        if moved && let Some(partition) = self.partition_mut(at) {
+            // The new leader is known: no pause (KAFKA-15415).
+            partition.retry_at = 0;
         }
         self.rest(at);
         ending

@@ -71,10 +71,6 @@ impl Brokers {
         self.table.get_mut(&key)
     }
 
-    pub fn knows_nodes(&self) -> bool {
-        self.table.iter().any(|(key, broker)| matches!(key, BrokerKey::Node(_)) && broker.listed)
-    }
-
     /// Adds a node, or notes that it has moved. Returns the connection to an old address.
     pub fn learn(&mut self, node: i32, endpoint: HostPort) -> Option<ConnId> {
         let broker = self

@@ -296,7 +296,11 @@ impl Producer {
 
     /// Deadlines of connections and of their requests, idle and surplus connections.
     pub(super) fn check_connections(&mut self, now: Micros, timer: &mut Timer) {
-        let knows_nodes = self.brokers.knows_nodes();
+        let is_node = |c: &Connection| matches!(c.broker, BrokerKey::Node(_));
+        let node_ready = self
+            .connections
+            .values()
+            .any(|c| is_node(c) && c.negotiated().is_some() && !c.retiring);
         let mut late = Vec::new();
         let mut surplus = Vec::new();
         for connection in self.connections.values_mut() {
@@ -325,7 +329,7 @@ impl Producer {
             let idle_at = connection.last_used.saturating_add(self.config.idle_timeout);
             let listed = self.brokers.get(connection.broker).is_some_and(|b| b.listed);
             let bootstrap = matches!(connection.broker, BrokerKey::Bootstrap(_));
-            if now >= idle_at || connection.retiring || !listed || (bootstrap && knows_nodes) {
+            if now >= idle_at || connection.retiring || !listed || (bootstrap && node_ready) {
                 surplus.push(connection.id);
             } else {
                 timer.wake_at(idle_at);

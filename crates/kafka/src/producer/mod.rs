@@ -169,6 +169,10 @@ impl Producer {
         self.expire(now, &mut timer);
         self.check_connections(now, &mut timer);
         self.check_close(now, &mut timer);
+        if self.closing.is_some() && self.outstanding == 0 {
+            self.timer = None;
+            return;
+        }
         self.settle_epochs();
         self.ask_for_identity(now, &mut timer);
         self.ask_for_metadata(now, &mut timer);
