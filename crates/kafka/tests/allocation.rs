@@ -126,3 +126,16 @@ fn a_frame_that_is_announced_but_not_sent_allocates_nothing() {
     });
     assert!(bytes <= 16, "{bytes}");
 }
+
+/// Growing by what is needed would request 4 GB here.
+#[test]
+fn single_byte_reads_do_not_copy_a_frame_again_and_again() {
+    let size = 90_000u32;
+    let frame = [&size.to_be_bytes()[..], &vec![7; size as usize]].concat();
+    let bytes = requested(|| {
+        let mut decoder = FrameDecoder::new(size as usize);
+        frame.iter().for_each(|byte| decoder.push(std::slice::from_ref(byte)));
+        assert_eq!(decoder.next_frame().unwrap().unwrap().len(), size as usize);
+    });
+    assert!(bytes <= 3 * frame.len(), "{bytes}");
+}

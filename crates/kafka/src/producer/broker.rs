@@ -71,6 +71,11 @@ impl Brokers {
         self.table.get_mut(&key)
     }
 
+    /// Whether the latest metadata names this node.
+    pub fn is_listed(&self, node: i32) -> bool {
+        self.get(BrokerKey::Node(node)).is_some_and(|broker| broker.listed)
+    }
+
     /// Adds a node, or notes that it has moved. Returns the connection to an old address.
     pub fn learn(&mut self, node: i32, endpoint: HostPort) -> Option<ConnId> {
         let broker = self

@@ -45,9 +45,7 @@ impl Producer {
             if partition.queue.is_empty() {
                 continue;
             }
-            let node = partition.leader.filter(|n| {
-                self.brokers.get(BrokerKey::Node(*n)).is_some_and(|broker| broker.listed)
-            });
+            let node = partition.leader.filter(|node| self.brokers.is_listed(*node));
             match node {
                 Some(node) => by_node.entry(node).or_default().push(at),
                 None => homeless.push(at.0),

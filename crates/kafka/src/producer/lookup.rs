@@ -364,6 +364,7 @@ impl Producer {
 
     fn apply_partitions(&mut self, now: Micros, index: usize, answer: &metadata::Topic) {
         let first_epoch = self.identity.first_epoch();
+        let brokers = &self.brokers;
         let Some(topic) = self.topics.get_mut(index) else { return };
         // The same name under another id is another log (deleted and created again).
         let known_id = topic.id != [0; 16] && answer.topic_id != [0; 16];
@@ -383,7 +384,9 @@ impl Producer {
             let at = usize::try_from(told.index).ok();
             let Some(partition) = at.and_then(|at| topic.partitions.get_mut(at)) else { continue };
             let leader = (told.leader_id >= 0).then_some(told.leader_id);
-            leaderless |= leader.is_none() && !partition.is_idle();
+            // A leader without an address is as good as none.
+            let reachable = leader.is_some_and(|node| brokers.is_listed(node));
+            leaderless |= !reachable && !partition.is_idle();
             partition.set_leader(leader, told.leader_epoch, recreated);
             partition.needs_new_epoch |= recreated;
         }

@@ -149,3 +149,17 @@ fn keyless_records_stay_together_and_avoid_partitions_without_leader() {
     let switches = partitions.windows(2).filter(|w| w[0] != w[1]).count();
     assert!(switches < 25, "sticky for a batch's worth of bytes: {switches}");
 }
+
+#[test]
+fn a_leader_without_an_address_is_asked_for_with_backoff() {
+    let mut cluster = Cluster::new(&[1], |_| {}).topic("t", &[9]);
+    cluster.send("t", b"x", 1);
+    cluster.pass(10 * SECOND);
+    let asked = cluster.metadata_requests.len();
+    assert!((8..=20).contains(&asked), "{asked}");
+    cluster.topics.get_mut("t").unwrap().leaders = vec![1];
+    cluster.pass(2 * SECOND);
+    let call = cluster.call();
+    cluster.answer(&call, 0, 0);
+    assert_eq!(cluster.completion().tokens, [1]);
+}

@@ -40,6 +40,11 @@ fn all_frames_of_one_read_come_out() {
     assert_eq!(decoder.next_frame(), Ok(None));
     decoder.push(&[4, b'l', b'm', b'n', b'o']);
     assert_eq!(decoder.next_frame().unwrap().unwrap(), "lmno");
+    decoder.push(&[frame(b"abcd"), frame(b"efghi")].concat());
+    assert_eq!(decoder.next_frame().unwrap().unwrap(), "abcd");
+    assert!(decoder.capacity() > 0);
+    assert_eq!(decoder.next_frame().unwrap().unwrap(), "efghi");
+    assert_eq!(decoder.capacity(), 0, "idle");
 }
 
 #[test]

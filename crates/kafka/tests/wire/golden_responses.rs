@@ -5,7 +5,7 @@ use kafka::negotiation::{InitProducerIdVersion, MetadataVersion, ProduceVersion}
 use kafka::wire::api_versions::ApiRange;
 use kafka::wire::metadata::{Partition, Topic};
 use kafka::wire::produce::{LeaderIdAndEpoch, PartitionResponse, RecordError, TopicResponse};
-use kafka::wire::{Broker, Reader, api_versions, init_producer_id, metadata, produce};
+use kafka::wire::{Broker, DecodeError, Reader, api_versions, init_producer_id, metadata, produce};
 use serde_json::Value;
 
 use crate::vectors::{self, frames, int, int_or, string, topic_id};
@@ -109,6 +109,23 @@ fn metadata_version_13_may_ask_for_a_new_bootstrap() {
     assert_eq!(response.error_code, ErrorCode::REBOOTSTRAP_REQUIRED);
     assert_eq!(response.cluster_id, None);
     assert_eq!(response.controller_id, -1);
+}
+
+#[test]
+fn a_topic_in_metadata_may_lack_a_name_from_version_12_on() {
+    // No throttling, brokers, cluster id or controller; one topic without name or partitions.
+    let mut body = vec![0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 2];
+    body.extend([0, 100, 0]);
+    body.extend([0x77; 16]);
+    body.extend([0, 1, 0x80, 0, 0, 0, 0]);
+    let decode = |version, end: &[u8]| {
+        let body = [&body[..], end].concat();
+        metadata::decode_response(&mut Reader::new(&body), MetadataVersion::assume(version))
+    };
+    let topic = decode(12, &[0]).unwrap().topics.remove(0);
+    assert_eq!((topic.name, topic.topic_id), (None, [0x77; 16]));
+    assert_eq!(topic.error_code, ErrorCode::UNKNOWN_TOPIC_ID);
+    assert_eq!(decode(11, &[0]), Err(DecodeError::UnexpectedNull));
 }
 
 #[test]

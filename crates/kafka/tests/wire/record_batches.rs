@@ -167,6 +167,18 @@ fn an_open_batch_holds_nothing_until_it_is_used() {
     assert_eq!(builder.base_timestamp(), None);
 }
 
+#[test]
+fn a_closed_batch_holds_just_its_bytes() {
+    let mut builder = BatchBuilder::new();
+    for _ in 0..100 {
+        builder.push(0, None, Some(&[b'x'; 90]), &[]);
+    }
+    assert!(builder.capacity() > builder.len() - HEADER_LEN, "it grows by doubling");
+    let records = builder.finish().records;
+    let len = records.len();
+    assert_eq!(records.try_into_mut().unwrap().capacity(), len);
+}
+
 fn numbered(count: i64) -> RecordBatch {
     let mut builder = BatchBuilder::new();
     for number in 0..count {
@@ -197,6 +209,10 @@ fn retained_records_keep_their_times_and_move_up() {
     builder.push(1040, None, Some(b"4"), &[]);
     assert_eq!(kept, builder.finish());
     assert_eq!(numbered(3).retain(|_| false).count, 0);
+
+    let mut transactional = numbered(2);
+    transactional.attributes = 0x10;
+    assert_eq!(transactional.retain(|index| index == 1).attributes, 0x10);
 }
 
 #[test]

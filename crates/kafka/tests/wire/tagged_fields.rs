@@ -113,6 +113,9 @@ fn a_known_field_must_fill_its_size() {
     let one_byte_less = [1, 0, 8, 0, 0, 0, 5, 0, 0, 0, 77];
     let error = decode_produce(&produce_response(&one_byte_less, &[0])).unwrap_err();
     assert_eq!(error, DecodeError::Truncated { needed: 1, remaining: 0 });
+    let no_endpoints_and_one_byte = [1, 0, 2, 1, 0xee];
+    let error = decode_produce(&produce_response(&[0], &no_endpoints_and_one_byte)).unwrap_err();
+    assert_eq!(error, DecodeError::TrailingBytes(1));
 }
 
 #[test]
