@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 
 use kafka::{
-    AppendError, Event, Input, MILLISECOND, Micros, Output, Producer, QueryId, Record,
-    SECOND, Severity,
+    AppendError, Event, Input, MILLISECOND, Micros, Output, Producer, QueryId, Record, SECOND,
+    Severity,
 };
 use nginx_sys::{NGX_LOG_CRIT, NGX_LOG_DEBUG, ngx_event_t, ngx_log_t, ngx_uint_t};
 

@@ -16,12 +16,12 @@ use ngx::http::{HttpModule, HttpModuleLocationConf, HttpModuleMainConf, Merge, M
 #[cfg(test)]
 extern crate nginx_testlib as _;
 
-mod log;
 mod conf;
 mod driver;
 mod event;
 mod guard;
 mod http;
+mod log;
 mod resolve;
 mod worker;
 

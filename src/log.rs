@@ -4,9 +4,7 @@ use core::cell::RefCell;
 use core::fmt;
 
 use kafka::{Micros, SECOND, Severity};
-use nginx_sys::{
-    NGX_LOG_ERR, NGX_LOG_INFO, NGX_LOG_NOTICE, NGX_LOG_WARN, ngx_log_t, ngx_uint_t,
-};
+use nginx_sys::{NGX_LOG_ERR, NGX_LOG_INFO, NGX_LOG_NOTICE, NGX_LOG_WARN, ngx_log_t, ngx_uint_t};
 
 /// The log of the running configuration.
 pub fn cycle_log() -> *mut ngx_log_t {

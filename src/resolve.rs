@@ -185,4 +185,3 @@ unsafe fn addresses(ctx: *mut ngx_resolver_ctx_t, port: u16) -> Result<Vec<Socke
             .collect())
     }
 }
-

@@ -385,7 +385,7 @@ acks-one
 --- config
     location /t { kafka_pass main; kafka_topic small; }
 --- pipelined_requests eval
-["POST /t\nfits", "POST /t\n" . join('', map { chr(33 + ($_ * 7919) % 90) } 1 .. 5000), "POST /t\nfits too"]
+["POST /t\nfits", "POST /t\n" . CORE::join('', map { chr(33 + ($_ * 7919) % 90) } 1 .. 5000), "POST /t\nfits too"]
 --- error_code eval
 [200, 413, 200]
 --- response_body_like eval

@@ -125,7 +125,7 @@ qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_HALF}.*tim/
 --- http_config
 127.0.0.1:$TEST_NGINX_FAKE_WRONG_CORRELATION
 --- error_log eval
-qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_WRONG_CORRELATION}.*correlation/i
+qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_WRONG_CORRELATION}.*answer to request 78 instead of 1/
 
 
 

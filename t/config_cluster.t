@@ -445,7 +445,7 @@ api_versions produce=abc; #!
 === TEST 62: api_versions: backwards
 --- cluster_fault
 api_versions produce=9-3; #!
---- remedy: produce
+--- remedy: "9-3" are the wrong way round
 
 
 

@@ -13,7 +13,7 @@ __DATA__
 --- location_fault
 kafka_pass mian; #!
 kafka_topic t1;
---- remedy: unknown kafka_cluster "mian".*did you mean "main"
+--- remedy: unknown kafka_cluster "mian".*"?main
 
 
 
@@ -348,10 +348,13 @@ kafka_header $host x; #!
 
 
 
-=== TEST 47: a variable that nobody knows
---- location_fault
-kafka_key $no_such_variable; #!
---- remedy: unknown "no_such_variable" variable
+=== TEST 47: a variable that nobody knows (nginx itself tells no line)
+--- config
+    location /t { kafka_pass main; kafka_topic t1; kafka_key $no_such_variable; }
+--- must_die
+--- error_log
+[emerg]
+unknown "no_such_variable" variable
 
 
 

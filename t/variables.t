@@ -8,7 +8,7 @@ use KafkaLog;
 NginxKafka::prepare();
 add_block_preprocessor(sub {
     my $block = shift;
-    $block->set_value('http_config', ($block->http_config // '') . <<'END');
+    $block->set_value('http_config', ($block->http_config // $NginxKafka::CLUSTER) . <<'END');
     log_format kafka 'topic=[$kafka_topic] partition=[$kafka_partition] offset=[$kafka_offset] '
         'status=[$kafka_status] error=[$kafka_error] latency=[$kafka_latency] code=$status';
     access_log logs/access.log kafka;

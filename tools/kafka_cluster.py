@@ -332,14 +332,16 @@ class Cluster:
         for node in nodes:
             send(node, signal.SIGTERM)
             send(node, signal.SIGCONT)
-        if not wait_gone(nodes, patience):
+        ended = wait_gone(nodes, patience)
+        if not ended:
             for node in nodes:
                 send(node, signal.SIGKILL)
         # ZooKeeper last: a broker that loses it does not exit on SIGTERM. It has nothing to save.
         for node in nodes + ([self.zookeeper] if self.zookeeper else []):
             send(node, signal.SIGKILL)
         wait_gone(nodes + ([self.zookeeper] if self.zookeeper else []), 10)
-        for broker in writers:
+        # One that was killed has perhaps not written all of it.
+        for broker in writers if ended else []:
             with contextlib.suppress(OSError):
                 partial = archive(broker["version"]).with_suffix(f".{os.getpid()}")
                 shutil.copy(broker["archive"], partial)

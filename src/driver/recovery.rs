@@ -33,9 +33,7 @@ impl Driver {
                 "internal_error",
                 Severity::Error,
                 1,
-                format_args!(
-                    "starts anew after an internal error, {held} records may be lost"
-                ),
+                format_args!("starts anew after an internal error, {held} records may be lost"),
             );
             self.set_timer(now);
         });

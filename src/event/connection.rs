@@ -142,10 +142,7 @@ impl Connection {
     }
 
     /// Writes what the system takes of the first segments, in one call.
-    pub fn write<'a>(
-        &self,
-        segments: impl Iterator<Item = &'a Bytes>,
-    ) -> Result<usize, String> {
+    pub fn write<'a>(&self, segments: impl Iterator<Item = &'a Bytes>) -> Result<usize, String> {
         let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SEGMENTS];
         let (mut count, mut total) = (0, 0);
         for (vector, segment) in vectors.iter_mut().zip(segments) {
@@ -300,15 +297,10 @@ fn socket_error(fd: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// "connection refused" rather than "Connection refused (os error 111)".
+/// "Connection refused" rather than "Connection refused (os error 111)".
 fn os_reason(error: io::Error) -> String {
     let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_lowercase().chain(chars).collect(),
-        None => "unknown error".into(),
-    }
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -316,10 +308,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_read_as_part_of_a_sentence() {
+    fn reasons_are_those_of_the_system() {
         assert_eq!(
             os_reason(io::Error::from_raw_os_error(libc::ECONNREFUSED)),
-            "connection refused"
+            "Connection refused"
         );
     }
 }

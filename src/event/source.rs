@@ -20,9 +20,8 @@ pub struct Source {
 impl Source {
     pub fn new(handler: Handler, owner: *const c_void) -> Box<Self> {
         // SAFETY: plain C structures, for which nginx uses all-zero values too.
-        let (mut event, mut ident) = unsafe {
-            (mem::zeroed::<ngx_event_t>(), mem::zeroed::<ngx_connection_t>())
-        };
+        let (mut event, mut ident) =
+            unsafe { (mem::zeroed::<ngx_event_t>(), mem::zeroed::<ngx_connection_t>()) };
         ident.fd = -1;
         ident.data = owner.cast_mut();
         event.handler = Some(handler);

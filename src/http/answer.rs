@@ -91,8 +91,7 @@ unsafe fn push_header(r: *mut ngx_http_request_t, name: &'static str, value: &st
         if data.is_null() {
             return false;
         }
-        let header: *mut ngx_table_elt_t =
-            ngx_list_push(&raw mut (*r).headers_out.headers).cast();
+        let header: *mut ngx_table_elt_t = ngx_list_push(&raw mut (*r).headers_out.headers).cast();
         if header.is_null() {
             return false;
         }

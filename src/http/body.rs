@@ -196,11 +196,11 @@ mod tests {
 
             let mut request_body: ngx_http_request_body_t = mem::zeroed();
             r.request_body = &raw mut request_body;
-            request_body.bufs = chain(pool, &[b"", b"alone"]);
+            (*r.request_body).bufs = chain(pool, &[b"", b"alone"]);
             let body = Body::of(&raw mut r);
             assert!(matches!(body.bytes().unwrap(), Bytes::Borrowed(b"alone")));
 
-            request_body.bufs = chain(pool, &[b"hello ", b"", b"world"]);
+            (*r.request_body).bufs = chain(pool, &[b"hello ", b"", b"world"]);
             let body = Body::of(&raw mut r);
             assert_eq!(body.len(), 11);
             assert_eq!(body.bytes().unwrap().as_slice(), b"hello world");

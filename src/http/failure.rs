@@ -159,10 +159,7 @@ mod tests {
     fn what_may_be_tried_again() {
         let timeout = || failed(FailureKind::DeliveryTimeout);
         let not_written = seen(Delivery::NotWritten(timeout()));
-        assert_eq!(
-            not_written,
-            (503, "delivery_timeout", COULD_NOT_SEND.into(), "because".into())
-        );
+        assert_eq!(not_written, (503, "delivery_timeout", COULD_NOT_SEND.into(), "because".into()));
         let ambiguous = seen(Delivery::Ambiguous(timeout()));
         assert_eq!(ambiguous, (504, "delivery_timeout", OUTCOME_UNKNOWN.into(), "because".into()));
         let broker = failed(FailureKind::Broker(ErrorCode::MESSAGE_TOO_LARGE));
@@ -182,10 +179,8 @@ mod tests {
         let large = of(AppendError::TooLarge { index: 0, encoded: 9, limit: 8 });
         assert_eq!((large.status, large.is_own()), (413, true));
         assert_eq!(of(AppendError::UnknownTopic { index: 0 }).text(false), NO_TOPIC);
-        let refused = AppendError::TopicRefused {
-            index: 0,
-            code: ErrorCode::TOPIC_AUTHORIZATION_FAILED,
-        };
+        let refused =
+            AppendError::TopicRefused { index: 0, code: ErrorCode::TOPIC_AUTHORIZATION_FAILED };
         assert_eq!(of(refused).status, 502);
     }
 }

@@ -57,7 +57,9 @@ pub enum Outcome {
     Waiting,
     /// Nobody waits for it.
     Queued,
-    Written { offset: Option<i64> },
+    Written {
+        offset: Option<i64>,
+    },
     Failed(Failure),
 }
 
@@ -114,7 +116,8 @@ impl Waiter {
                 let ours = entry.handler.is_some_and(|handler| {
                     ptr::fn_addr_eq(handler, on_pool_end as unsafe extern "C" fn(*mut c_void))
                 });
-                if ours && let Some(waiter) = entry.data.cast::<Self>().as_ref()
+                if ours
+                    && let Some(waiter) = entry.data.cast::<Self>().as_ref()
                     && ptr::eq(waiter.identity, r)
                 {
                     return Some(waiter);
@@ -186,13 +189,7 @@ impl Waiter {
         self.end(index, now, None, Outcome::Failed(failure))
     }
 
-    fn end(
-        &self,
-        index: usize,
-        now: Micros,
-        partition: Option<i32>,
-        outcome: Outcome,
-    ) -> bool {
+    fn end(&self, index: usize, now: Micros, partition: Option<i32>, outcome: Outcome) -> bool {
         let mut state = self.state.borrow_mut();
         let Some(record) = state.records.get_mut(index) else { return false };
         record.partition = partition;

@@ -119,26 +119,17 @@ mod tests {
     fn a_written_record() {
         let outcome = &Outcome::Written { offset: Some(12) };
         let latency = Some(1_012_345);
-        let seen =
-            Seen { topic: Some("t"), partition: Some(3), latency, outcome, failure: None };
+        let seen = Seen { topic: Some("t"), partition: Some(3), latency, outcome, failure: None };
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            all(&seen),
-            [some("t"), some("3"), some("12"), some("ok"), None, some("1.012")]
-        );
+        assert_eq!(all(&seen), [some("t"), some("3"), some("12"), some("ok"), None, some("1.012")]);
     }
 
     #[test]
     fn a_request_that_failed_before_any_record() {
         let failure = Failure::own(400, "invalid_topic", "no topic is given");
         let outcome = &Outcome::None;
-        let seen = Seen {
-            topic: None,
-            partition: None,
-            latency: None,
-            outcome,
-            failure: Some(&failure),
-        };
+        let seen =
+            Seen { topic: None, partition: None, latency: None, outcome, failure: Some(&failure) };
         assert_eq!(all(&seen)[3].as_deref(), Some("invalid_topic"));
         assert_eq!(all(&seen)[4].as_deref(), Some("no topic is given"));
         assert_eq!(all(&seen)[5], None);

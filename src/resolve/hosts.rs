@@ -72,7 +72,8 @@ mod tests {
         file.path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
         fs::write(&file.path, "127.0.0.1 localhost Broker-1\n::1 localhost\n127.0.0.1 localhost\n")
             .unwrap();
-        assert_eq!(file.find("LOCALHOST."), ["127.0.0.1", "::1"].map(|ip| ip.parse().unwrap()));
+        let both = ["127.0.0.1", "::1"].map(|ip| ip.parse::<IpAddr>().unwrap());
+        assert_eq!(file.find("LOCALHOST."), both);
         fs::write(&file.path, "10.0.0.1 broker-1\n").unwrap();
         assert_eq!(file.find("broker-1"), ["10.0.0.1"].map(|ip| ip.parse::<IpAddr>().unwrap()));
         fs::remove_file(&file.path).unwrap();

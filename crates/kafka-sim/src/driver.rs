@@ -59,7 +59,9 @@ impl World {
                 self.check(result);
             }
             Output::Event(event) => {
-                self.trace(|| format!("event {:?} {}: {}", event.severity, event.kind, event.message));
+                self.trace(|| {
+                    format!("event {:?} {}: {}", event.severity, event.kind, event.message)
+                });
             }
         }
     }
@@ -279,7 +281,8 @@ impl World {
             return self.violate(Invariant::I9, what);
         }
         if early {
-            return self.violate(Invariant::I9, format!("API {api} before ApiVersions was answered"));
+            return self
+                .violate(Invariant::I9, format!("API {api} before ApiVersions was answered"));
         }
         if let Body::Produce { request: produce, batches } = &request.body {
             if produce.acks != self.plan.config.acks.wire() {
@@ -303,8 +306,7 @@ impl World {
                 }
             }
             let (id, answered) = ((conn, request.correlation_id), produce.acks != 0);
-            let result =
-                self.sent.request(id, era, &known, request.size, answered, &self.ledger);
+            let result = self.sent.request(id, era, &known, request.size, answered, &self.ledger);
             self.check(result);
         }
         let link = self.link(conn);

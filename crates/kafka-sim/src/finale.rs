@@ -12,16 +12,33 @@ use crate::world::{Event, World};
 pub enum Phase {
     Chaos,
     /// Healed; what is outstanding must end.
-    Settling { deadline: Micros },
+    Settling {
+        deadline: Micros,
+    },
     /// Long enough for every backoff to pass.
-    Resting { until: Micros, round: u32 },
+    Resting {
+        until: Micros,
+        round: u32,
+    },
     /// One record to each partition. The first round may still meet dead connections; the second
     /// must be written.
-    Probing { round: u32, next: usize, first_token: u64, deadline: Micros },
+    Probing {
+        round: u32,
+        next: usize,
+        first_token: u64,
+        deadline: Micros,
+    },
     /// Nothing to do; then one record, which must leave at once.
-    Idle { until: Micros },
-    LastRecord { token: Option<u64>, deadline: Micros },
-    Closing { deadline: Micros },
+    Idle {
+        until: Micros,
+    },
+    LastRecord {
+        token: Option<u64>,
+        deadline: Micros,
+    },
+    Closing {
+        deadline: Micros,
+    },
     Over,
 }
 
@@ -196,7 +213,8 @@ impl World {
 
     fn closed(&mut self) -> Phase {
         let (outstanding, memory) = (self.ledger.outstanding, self.producer.memory_used());
-        let open: Vec<_> = self.links.iter().filter(|(_, l)| l.client_open).map(|(c, _)| *c).collect();
+        let open: Vec<_> =
+            self.links.iter().filter(|(_, l)| l.client_open).map(|(c, _)| *c).collect();
         if outstanding > 0 {
             self.violate(Invariant::I1, format!("closed with {outstanding} records not ended"));
         } else if memory > 0 {

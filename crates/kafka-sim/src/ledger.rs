@@ -119,7 +119,9 @@ fn outcome(delivery: &Delivery, index: usize) -> Outcome {
 fn implausible(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Written { offset: Some(offset) } if *offset < 0 => Some("a negative offset"),
-        Outcome::Ambiguous(f) if f.kind == FailureKind::Cancelled => Some("cancelled after sending"),
+        Outcome::Ambiguous(f) if f.kind == FailureKind::Cancelled => {
+            Some("cancelled after sending")
+        }
         _ => None,
     }
 }

@@ -28,9 +28,13 @@ struct ProducerState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Append {
-    Written { base_offset: i64 },
+    Written {
+        base_offset: i64,
+    },
     /// Recognised as a copy of what is at this offset.
-    Duplicate { base_offset: i64 },
+    Duplicate {
+        base_offset: i64,
+    },
     Refused(i16),
 }
 
@@ -149,12 +153,12 @@ mod tests {
 
     fn codes(era: &Era, batches: &[(i16, i32, usize)]) -> Vec<i64> {
         let mut log = Log::default();
-        let answer = |&(epoch, first, count): &(i16, i32, usize)| {
-            match log.append(era, &batch(epoch, first, count)) {
-                Append::Written { base_offset } => base_offset,
-                Append::Duplicate { base_offset } => 1000 + base_offset,
-                Append::Refused(code) => -i64::from(code),
-            }
+        let answer = |&(epoch, first, count): &(i16, i32, usize)| match log
+            .append(era, &batch(epoch, first, count))
+        {
+            Append::Written { base_offset } => base_offset,
+            Append::Duplicate { base_offset } => 1000 + base_offset,
+            Append::Refused(code) => -i64::from(code),
         };
         batches.iter().map(answer).collect()
     }

@@ -1,6 +1,8 @@
 //! What a seed stands for: the cluster, the configuration, the workload and the mix of faults.
 
-use kafka::{Acks, Backoff, Config, HostPort, Idempotence, MILLISECOND, Micros, Partitioner, SECOND};
+use kafka::{
+    Acks, Backoff, Config, HostPort, Idempotence, MILLISECOND, Micros, Partitioner, SECOND,
+};
 
 use crate::era::{ERAS, Era};
 use crate::random::Random;
@@ -148,9 +150,8 @@ impl Plan {
         let broker_count = r.between(1, 5) as usize;
         let one_era = r.chance(0.6);
         let first = r.pick(&ERAS);
-        let eras: Vec<_> = (0..broker_count)
-            .map(|_| if one_era { first } else { r.pick(&ERAS) })
-            .collect();
+        let eras: Vec<_> =
+            (0..broker_count).map(|_| if one_era { first } else { r.pick(&ERAS) }).collect();
         let other_eras: Vec<&Era> = (0..2).map(|_| r.pick(&ERAS)).collect();
         let auto_create = r.chance(0.3);
         let mut config = config(r, broker_count);
@@ -229,8 +230,7 @@ fn config(r: &mut Random, broker_count: usize) -> Config {
     config.reconnect_backoff = Backoff { min, max: min * r.between(1, 30) };
     config.idle_timeout = r.magnitude(2 * SECOND, 500 * SECOND);
     config.metadata_max_age = r.magnitude(SECOND, 300 * SECOND);
-    config.partitioner =
-        *r.pick(&[Partitioner::Murmur2, Partitioner::Crc32, Partitioner::Random]);
+    config.partitioner = *r.pick(&[Partitioner::Murmur2, Partitioner::Crc32, Partitioner::Random]);
     config
 }
 

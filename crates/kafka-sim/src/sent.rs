@@ -79,7 +79,8 @@ impl Sent {
         }
         if batches.len() > 1 && size > self.max_request_size {
             let limit = self.max_request_size;
-            let what = format!("{} batches in a request of {size} bytes, limit {limit}", batches.len());
+            let what =
+                format!("{} batches in a request of {size} bytes, limit {limit}", batches.len());
             return Err((Invariant::I8, what));
         }
         for (at, batch) in batches {
@@ -88,12 +89,17 @@ impl Sent {
             let context = |(invariant, what): (Invariant, String)| {
                 let Batch { producer_id, epoch, first_sequence, .. } = **batch;
                 let count = batch.count();
-                (invariant, format!(
-                    "{at:?} pid {producer_id} epoch {epoch} sequence {first_sequence}+{count} on \
+                (
+                    invariant,
+                    format!(
+                        "{at:?} pid {producer_id} epoch {epoch} sequence {first_sequence}+{count} on \
                      {conn:?}: {what}"
-                ))
+                    ),
+                )
             };
-            partition.check_window(conn, era, batch, self.max_in_flight, ledger).map_err(context)?;
+            partition
+                .check_window(conn, era, batch, self.max_in_flight, ledger)
+                .map_err(context)?;
             partition.check_numbers(batch).map_err(context)?;
             if answered {
                 partition.in_flight.push(Flight { conn, correlation_id, batch: batch.clone() });

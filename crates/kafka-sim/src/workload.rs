@@ -112,7 +112,9 @@ impl World {
         };
         let headers = match r.chance(0.2) {
             true => (0..r.below(4))
-                .map(|n| (format!("h{n}").into_bytes(), r.chance(0.8).then(|| vec![b'v'; n as usize])))
+                .map(|n| {
+                    (format!("h{n}").into_bytes(), r.chance(0.8).then(|| vec![b'v'; n as usize]))
+                })
                 .collect(),
             false => Vec::new(),
         };
@@ -154,7 +156,8 @@ impl World {
             self.ledger.accept(entries.collect());
         }
         self.trace(|| {
-            let to: Vec<_> = drafts.iter().map(|d| (d.topic, d.partition, d.least_size())).collect();
+            let to: Vec<_> =
+                drafts.iter().map(|d| (d.topic, d.partition, d.least_size())).collect();
             format!("append from token {first} to {to:?}: {result:?}")
         });
         result
@@ -188,7 +191,10 @@ impl World {
                 let topic = drafts.iter().find(|d| d.partition == Some(partition));
                 let count = topic.map_or(0, |d| self.cluster.topics[d.topic].plan.partitions);
                 if calm && (partition as usize) < count {
-                    self.violate(Invariant::I11, format!("partition {partition} of {count} refused"));
+                    self.violate(
+                        Invariant::I11,
+                        format!("partition {partition} of {count} refused"),
+                    );
                 }
             }
             Err(error) => {

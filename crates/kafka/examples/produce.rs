@@ -98,7 +98,8 @@ fn main() {
                 Ok(n) => {
                     producer.handle(now(), Input::Received { conn: *conn, bytes: &buffer[..n] });
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Err(error) => lost.push((*conn, error.to_string())),
             }
         }

@@ -53,7 +53,9 @@ impl World {
             .with_controller_id(view.brokers.first().map_or(-1, |(id, _)| *id).into())
             .with_topics(topics)
             .with_throttle_time_ms(if version >= 3 { throttle_ms } else { 0 });
-        self.trace(|| format!("{conn:?} ← metadata of view {}: {:?}", view.version, summary(&response)));
+        self.trace(|| {
+            format!("{conn:?} ← metadata of view {}: {:?}", view.version, summary(&response))
+        });
         let correlation_id = request.correlation_id;
         let frame = wire::encode(correlation_id, version, &response);
         let answer = Answer { correlation_id, throttle_ms, negotiated: false, results: Vec::new() };
@@ -143,7 +145,9 @@ impl World {
     }
 }
 
-fn summary(response: &MetadataResponse) -> Vec<(String, i16, Vec<(i32, i32)>)> {
+type TopicSummary = (String, i16, Vec<(i32, i32)>);
+
+fn summary(response: &MetadataResponse) -> Vec<TopicSummary> {
     let topic = |topic: &MetadataResponseTopic| {
         let name = topic.name.as_ref().map(|name| name.0.as_str().to_owned()).unwrap_or_default();
         let leader = |p: &MetadataResponsePartition| (p.leader_id.0, p.leader_epoch);

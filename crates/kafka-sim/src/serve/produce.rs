@@ -74,7 +74,8 @@ impl World {
         let index = sent.partition as usize;
         let seen = seen.and_then(|seen| seen.partitions.get(index));
         let (Some(topic), Some((leader, epoch))) = (topic, seen) else {
-            let unknown = if matches!(sent.topic, TopicRef::Id(_)) && topic.is_none() { 100 } else { 3 };
+            let unknown =
+                if matches!(sent.topic, TopicRef::Id(_)) && topic.is_none() { 100 } else { 3 };
             return Outcome::refused(topic.map(|t| (t, index)), unknown);
         };
         let at = (topic, index);
@@ -102,8 +103,7 @@ impl World {
         let bad = |(i, mark): (usize, &crate::batch::RecordMark)| {
             poisoned(mark.token).then_some(i as i32)
         };
-        let bad_records: Vec<i32> =
-            sent.batch.records.iter().enumerate().filter_map(bad).collect();
+        let bad_records: Vec<i32> = sent.batch.records.iter().enumerate().filter_map(bad).collect();
         if !bad_records.is_empty() {
             // INVALID_RECORD and the list came with Produce 8 (KIP-467).
             let code = if era.produce.1 >= 8 { 87 } else { 32 };
@@ -271,9 +271,10 @@ impl World {
             .with_log_append_time_ms(-1)
             .with_log_start_offset(if outcome.code == 0 { 0 } else { -1 });
         if version >= 8 {
-            let bad = outcome.bad_records.iter().map(|index| {
-                BatchIndexAndErrorMessage::default().with_batch_index(*index)
-            });
+            let bad = outcome
+                .bad_records
+                .iter()
+                .map(|index| BatchIndexAndErrorMessage::default().with_batch_index(*index));
             response.record_errors = bad.collect();
             if !outcome.bad_records.is_empty() {
                 response.error_message = Some(StrBytes::from_static_str("One or more records bad"));

@@ -16,7 +16,8 @@ impl World {
         request: &Request,
         body: &InitProducerIdRequest,
     ) {
-        if body.transactional_id.is_some() || body.producer_id.0 != -1 || body.producer_epoch != -1 {
+        if body.transactional_id.is_some() || body.producer_id.0 != -1 || body.producer_epoch != -1
+        {
             return self.violate(Invariant::I9, format!("{body:?}"));
         }
         let refused = self.net.chance(self.plan.faults.init_producer_id)
@@ -33,7 +34,12 @@ impl World {
         }
         let throttle_ms = self.throttle_ms(request.version >= 1);
         response.throttle_time_ms = throttle_ms;
-        self.trace(|| format!("{conn:?} ← producer id {:?} code {}", response.producer_id, response.error_code));
+        self.trace(|| {
+            format!(
+                "{conn:?} ← producer id {:?} code {}",
+                response.producer_id, response.error_code
+            )
+        });
         let correlation_id = request.correlation_id;
         let frame = wire::encode(correlation_id, request.version, &response);
         let answer = Answer { correlation_id, throttle_ms, negotiated: false, results: Vec::new() };
