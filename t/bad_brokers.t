@@ -69,7 +69,7 @@ qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_CLOSES}.*clos/
 --- http_config
 127.0.0.1:$TEST_NGINX_FAKE_CLOSES_ON_REQUEST
 --- error_log eval
-qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_CLOSES_ON_REQUEST}.*clos/
+qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_CLOSES_ON_REQUEST}.*(clos|reset)/
 
 
 
