@@ -57,7 +57,7 @@ pub struct Driver {
     broken: Cell<bool>,
     /// The worker exits: until when it delivers.
     deliver_until: Cell<Option<Micros>>,
-    lost: Cell<Lost>,
+    lost: RefCell<Lost>,
 }
 
 /// What is changed together.
@@ -97,7 +97,7 @@ impl Driver {
                 timer: Timer::new(on_timer, owner),
                 broken: Cell::new(false),
                 deliver_until: Cell::new(None),
-                lost: Cell::default(),
+                lost: RefCell::default(),
             }
         })
     }
@@ -237,7 +237,10 @@ impl Driver {
             }
             Output::Resolve { query, host, port } => {
                 let asker = self.this.clone() as Weak<dyn Asker>;
-                if let Some(result) = self.resolver.resolve(query, &host, port, asker) {
+                // Soon enough to be told as the reason when records expire.
+                let timeout = self.conf.producer.delivery_timeout / 2;
+                let answer = self.resolver.resolve(query, &host, port, timeout, asker);
+                if let Some(result) = answer {
                     self.inbox.borrow_mut().push(Input::Resolved { query, result });
                 }
             }
@@ -305,7 +308,7 @@ impl Driver {
         self.connections.take();
         self.finished.take();
         self.log.flush_all(now);
-        self.lost.get().report(&self.conf.name);
+        self.lost.take().report(&self.conf.name);
     }
 }
 

@@ -10,7 +10,7 @@ use core::slice;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use kafka::QueryId;
+use kafka::{MILLISECOND, Micros, QueryId, SECOND};
 use nginx_sys::{
     NGX_OK, ngx_cycle_t, ngx_int_t, ngx_msec_t, ngx_resolve_name, ngx_resolve_name_done,
     ngx_resolve_start, ngx_resolver_ctx_t, ngx_resolver_strerror, ngx_resolver_t, ngx_str_t,
@@ -21,8 +21,8 @@ use crate::guard;
 use hosts::HostsFile;
 pub use system::configure;
 
-/// For all attempts at one name.
-const TIMEOUT_MS: ngx_msec_t = 5_000;
+/// For all attempts at one name, unless the records that wait for it have less.
+const TIMEOUT: Micros = 5 * SECOND;
 /// `NGX_NO_RESOLVER`, a macro with a cast: `resolver` is not configured.
 const NO_RESOLVER: usize = usize::MAX;
 
@@ -68,6 +68,7 @@ impl Resolver {
         id: QueryId,
         host: &str,
         port: u16,
+        timeout: Micros,
         asker: Weak<dyn Asker>,
     ) -> Option<Result<Vec<SocketAddr>, String>> {
         let with_port = |ips: Vec<IpAddr>| {
@@ -80,7 +81,7 @@ impl Resolver {
         if !known.is_empty() {
             return Some(with_port(known));
         }
-        self.ask_dns(id, host, port, asker).err().map(Err)
+        self.ask_dns(id, host, port, timeout, asker).err().map(Err)
     }
 
     fn ask_dns(
@@ -88,6 +89,7 @@ impl Resolver {
         id: QueryId,
         host: &str,
         port: u16,
+        timeout: Micros,
         asker: Weak<dyn Asker>,
     ) -> Result<(), String> {
         if self.dns.is_null() {
@@ -111,7 +113,7 @@ impl Resolver {
             (*ctx).name = ngx_str_t { len: (*query).name.len(), data: (*query).name.as_mut_ptr() };
             (*ctx).handler = Some(on_answer);
             (*ctx).data = query.cast();
-            (*ctx).timeout = TIMEOUT_MS;
+            (*ctx).timeout = (timeout.min(TIMEOUT) / MILLISECOND).max(1) as ngx_msec_t;
             // The records that wait for it keep the worker alive, not the look-up itself.
             (*ctx).set_cancelable(1);
             ngx_resolve_name(ctx)

@@ -61,7 +61,7 @@ qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_HTTP}.*HTTP/
 --- http_config
 127.0.0.1:$TEST_NGINX_FAKE_CLOSES
 --- error_log eval
-qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_CLOSES}.*clos/
+qr/"bad".*127\.0\.0\.1:$ENV{TEST_NGINX_FAKE_CLOSES}.*(clos|reset)/
 
 
 

@@ -1,5 +1,7 @@
 //! What becomes of records, and who is told.
 
+use std::sync::Arc;
+
 use kafka::{Completion, Delivery, FailureKind, Micros, Severity};
 
 use super::Driver;
@@ -7,11 +9,13 @@ use super::tokens::{DETACHED, Tokens};
 use crate::http::Failure;
 
 /// Records that an exiting worker has not delivered.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub struct Lost {
     pub records: u64,
     /// Those of them that a broker may have.
     pub possibly_written: u64,
+    /// Of the latest of them.
+    pub reason: Option<Arc<str>>,
 }
 
 impl Lost {
@@ -19,12 +23,13 @@ impl Lost {
         if self.records == 0 {
             return;
         }
-        let Self { records, possibly_written } = self;
+        let Self { records, possibly_written, reason } = self;
+        let (colon, reason) = reason.as_deref().map_or(("", ""), |reason| (": ", reason));
         crate::log::write(
             Severity::Error,
             format_args!(
                 "kafka cluster \"{cluster}\": worker exits, {records} records not delivered \
-                 ({possibly_written} possibly written)"
+                 ({possibly_written} possibly written){colon}{reason}"
             ),
         );
     }
@@ -60,14 +65,16 @@ impl Driver {
             return;
         }
         let ambiguous = matches!(completion.delivery, Delivery::Ambiguous(_));
-        if self.deliver_until.get().is_some() {
-            let mut lost = self.lost.get();
+        if self.deliver_until.get().is_some()
+            && !matches!(completion.delivery, Delivery::Rejected(_))
+        {
+            // Counted in one line at the end.
+            let mut lost = self.lost.borrow_mut();
             lost.records += count;
             lost.possibly_written += if ambiguous { count } else { 0 };
-            self.lost.set(lost);
-        }
-        if reason.kind == FailureKind::Closed {
-            // Part of the line at the end.
+            if reason.kind != FailureKind::Closed || lost.reason.is_none() {
+                lost.reason = Some(reason.message.clone());
+            }
             return;
         }
         // What a client did wrong it has read itself, if it waited.
@@ -91,10 +98,9 @@ impl Driver {
 
     pub(super) fn lose(&self, records: u64) {
         if self.deliver_until.get().is_some() {
-            let mut lost = self.lost.get();
+            let mut lost = self.lost.borrow_mut();
             lost.records += records;
             lost.possibly_written += records;
-            self.lost.set(lost);
         }
     }
 }

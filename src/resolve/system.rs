@@ -29,10 +29,9 @@ pub fn configure(cf: &mut ngx_conf_t) {
         return;
     }
     let text = fs::read(RESOLV_CONF).unwrap_or_default();
-    let mut servers = name_servers(&String::from_utf8_lossy(&text));
+    let servers = name_servers(&String::from_utf8_lossy(&text));
     if servers.is_empty() {
-        // resolv.conf(5): the default is the name server on the local machine.
-        servers.push(IpAddr::from([127, 0, 0, 1]));
+        return;
     }
     let texts: Vec<String> = servers
         .iter()

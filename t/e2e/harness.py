@@ -266,13 +266,15 @@ class Log:
 
     def read(self, topic, form='%s', start='beginning', timeout=120, extra=()):
         """The records of a topic, each as `form` says, as bytes."""
+        # Values may hold any byte: no separator of one character would do.
+        separator = os.urandom(12).hex()
         done = subprocess.run(
             ['kcat', '-C', '-q', '-b', f'127.0.0.1:{self.port}', '-X', 'fetch.wait.max.ms=20', '-t', topic,
-             '-o', str(start), '-e', '-f', form + '\x1e', *extra],
+             '-o', str(start), '-e', '-f', form + separator, *extra],
             capture_output=True, timeout=timeout)
         if done.returncode:
             raise RuntimeError(done.stderr.decode(errors='replace'))
-        return done.stdout.split(b'\x1e')[:-1]
+        return done.stdout.split(separator.encode())[:-1]
 
     def count(self, topic):
         return collections.Counter(self.read(topic))

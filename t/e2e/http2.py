@@ -36,7 +36,7 @@ def over_http2():
                  '--data-binary', f'@{nginx.dir}/body', *options, f'http://127.0.0.1:{nginx.port}{path}'],
                 capture_output=True, text=True)
             answer, _, told = done.stdout.rpartition('\n')
-            return answer, told
+            return answer, told + done.stderr
 
         for name, path, body in [('300 KB', '/t', BODY), ('300 KB in memory', '/memory', BODY), ('one byte', '/t', b'\0'),
                                  ('16 KB and one', '/t', BODY[:16385]), ('nothing', '/t', b'')]:
@@ -50,11 +50,13 @@ def over_http2():
         check('HTTP/2 with Expect: byte for byte', told == '2 200' and stored(answer) == BODY, told)
         answer, told = curl('/async', b'h2 async')
         check('HTTP/2, asynchronous', told == '2 202', told)
-        answer, told = curl('/t', b'x', '-X', 'OPTIONS')
-        check('HTTP/2, refused method', told == '2 405', told)
+        # Without a body: nginx resets the stream of one that it refuses, and curl 7.88 calls that an error.
+        done = subprocess.run(['curl', '-sSi', '--http2-prior-knowledge', '-X', 'OPTIONS', f'http://127.0.0.1:{nginx.port}/t'],
+                              capture_output=True, text=True)
+        check('HTTP/2, refused method', 'HTTP/2 405' in done.stdout and 'allow: POST, PUT, PATCH, DELETE' in done.stdout, done)
 
         for path in ('/t', '/two', '/async'):
-            (nginx.dir / 'body').write_bytes(BODY[:20000])
+            (nginx.dir / 'body').write_bytes(BODY[:2000])
             done = subprocess.run(
                 ['h2load', '-n', '2000', '-c', '4', '-m', '50', '-t', '1', '-d', str(nginx.dir / 'body'),
                  f'http://127.0.0.1:{nginx.port}{path}'], capture_output=True, text=True, timeout=120)

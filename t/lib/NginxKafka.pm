@@ -79,6 +79,7 @@ sub prepare {
     main::master_on();
     main::no_shuffle();
     main::no_long_string();
+    main::check_accum_error_log();
     main::add_block_preprocessor(sub {
         my $block = shift;
         my @unknown = grep { !$sections{$_} } @{ $block->_section_order };
