@@ -67,6 +67,7 @@ impl Driver {
         let ambiguous = matches!(completion.delivery, Delivery::Ambiguous(_));
         if self.deliver_until.get().is_some()
             && !matches!(completion.delivery, Delivery::Rejected(_))
+            && !failure.is_own()
         {
             // Counted in one line at the end.
             let mut lost = self.lost.borrow_mut();

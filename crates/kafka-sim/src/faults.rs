@@ -6,6 +6,7 @@ use kafka::{MILLISECOND, Micros, SECOND};
 
 use crate::cluster::View;
 use crate::finale::Phase;
+use crate::network::Link;
 use crate::plan::Birth;
 use crate::world::{Event, World};
 
@@ -21,6 +22,7 @@ pub enum Fault {
     Grow,
     ForgetProducers,
     SleepClient,
+    IdleClose,
     /// A topic appears.
     Create(usize),
 }
@@ -36,6 +38,7 @@ impl World {
             Fault::Grow,
             Fault::ForgetProducers,
             Fault::SleepClient,
+            Fault::IdleClose,
         ] {
             self.plan_next(fault);
         }
@@ -58,6 +61,7 @@ impl World {
             Fault::Grow => faults.grow,
             Fault::ForgetProducers => faults.forget_producers,
             Fault::SleepClient => faults.client_sleep,
+            Fault::IdleClose => faults.idle_close,
             Fault::Start(_) | Fault::RegainIsr(_) | Fault::Create(_) => 0,
         };
         if mean > 0 {
@@ -99,6 +103,7 @@ impl World {
                 self.create(topic);
             }
             (Fault::ForgetProducers, _) => self.forget_producers(),
+            (Fault::IdleClose, _) => self.close_an_idle_connection(),
             (Fault::SleepClient, _) => {
                 let until = self.sleeping_until.max(self.now + duration);
                 self.slept += until - self.sleeping_until.max(self.now);
@@ -212,6 +217,17 @@ impl World {
     fn freeze(&mut self, broker: usize, duration: Micros) {
         let known = &mut self.cluster.brokers[broker];
         known.frozen_until = self.now + duration;
+    }
+
+    /// A request may be on its way at just that time.
+    fn close_an_idle_connection(&mut self) {
+        let idle = |link: &Link| link.server_open && link.established && link.is_quiet();
+        let conns: Vec<_> =
+            self.links.iter().filter(|(_, link)| idle(link)).map(|(conn, _)| *conn).collect();
+        if !conns.is_empty() {
+            let conn = *self.fate.pick(&conns);
+            self.hang_up(conn);
+        }
     }
 
     /// A log forgets producers only after a day of silence: so only while nothing is under way.

@@ -100,7 +100,8 @@ impl World {
             Outcome::Ambiguous(_) => true,
             Outcome::NotWritten(failure) | Outcome::Rejected(failure) => match failure.kind {
                 FailureKind::Cancelled | FailureKind::UnknownPartition => false,
-                FailureKind::Broker(_) => !small,
+                // Splitting to such small batches may take longer than a record may wait.
+                FailureKind::Broker(_) | FailureKind::DeliveryTimeout => !small,
                 _ => true,
             },
         };

@@ -104,6 +104,8 @@ pub struct Faults {
     pub grow: Micros,
     pub forget_producers: Micros,
     pub client_sleep: Micros,
+    /// `connections.max.idle.ms` of a broker.
+    pub idle_close: Micros,
 }
 
 #[derive(Debug, Clone)]
@@ -308,5 +310,6 @@ fn faults(r: &mut Random) -> Faults {
     faults.grow = interval(2 * SECOND, 20 * SECOND);
     faults.forget_producers = interval(500 * MILLISECOND, 5 * SECOND);
     faults.client_sleep = interval(500 * MILLISECOND, 10 * SECOND);
+    faults.idle_close = interval(50 * MILLISECOND, 5 * SECOND);
     faults
 }

@@ -201,19 +201,21 @@ impl Producer {
             partition.forget_proof();
             return self.put_back(at, batch);
         }
-        partition.needs_new_epoch = true;
+        let expected = std::mem::replace(&mut partition.needs_new_epoch, true);
         if batch.maybe_persisted {
             // Either it was written and the log has forgotten, or it was not. Sending it under
             // another epoch could write it twice.
             return self.fail(at, batch, false, failure);
         }
-        let topic = self.topics.get(at.0).map(|topic| topic.name.clone()).unwrap_or_default();
-        let message = format!(
-            "topic \"{topic}\" partition {}: {}; the log has lost track of this producer, \
-             numbering starts again",
-            at.1, failure.message
-        );
-        self.event(Severity::Warning, "sequence", message);
+        if !expected {
+            let topic = self.topics.get(at.0).map(|topic| topic.name.clone()).unwrap_or_default();
+            let message = format!(
+                "topic \"{topic}\" partition {}: {}; the log has lost track of this producer, \
+                 numbering starts again",
+                at.1, failure.message
+            );
+            self.event(Severity::Warning, "sequence", message);
+        }
         self.retry(now, at, batch, failure);
     }
 

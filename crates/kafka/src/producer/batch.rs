@@ -30,8 +30,9 @@ pub(super) struct Batch {
     cancelled: Vec<usize>,
     /// When the first record came.
     pub created: Micros,
-    /// The place among the batches of the partition; both halves of a split share it.
-    pub order: u64,
+    /// The place among the batches of the partition: a running number, and behind it the place of
+    /// the first record in the batch that had this number before it was cut.
+    pub order: (u64, i32),
     pub sequence: Option<Sequence>,
     /// Some attempt may have reached the log. Sticky: a later refusal says nothing about it.
     pub maybe_persisted: bool,
@@ -44,11 +45,16 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub fn new(now: Micros, order: u64) -> Self {
+    pub fn new(now: Micros, order: (u64, i32)) -> Self {
         Self::with_contents(Contents::Open(BatchBuilder::new()), Vec::new(), now, order)
     }
 
-    fn with_contents(contents: Contents, tokens: Vec<u64>, created: Micros, order: u64) -> Self {
+    fn with_contents(
+        contents: Contents,
+        tokens: Vec<u64>,
+        created: Micros,
+        order: (u64, i32),
+    ) -> Self {
         Self {
             order,
             contents,
@@ -163,6 +169,7 @@ impl Batch {
         let part = |batch: RecordBatch, tokens: &[u64], offset: i32| Batch {
             sequence: self.sequence.map(|s| Sequence { first: add_sequence(s.first, offset), ..s }),
             attempts: self.attempts,
+            order: (self.order.0, self.order.1 + offset),
             ..Self::with_contents(
                 Contents::Sealed(batch),
                 tokens.to_vec(),
@@ -219,7 +226,7 @@ mod tests {
 
     #[test]
     fn withdrawn_records_are_not_sealed() {
-        let mut batch = Batch::new(0, 0);
+        let mut batch = Batch::new(0, (0, 0));
         for token in 0..3 {
             batch.push(&record(token));
         }
@@ -233,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_batch_of_withdrawn_records_is_empty() {
-        let mut batch = Batch::new(0, 0);
+        let mut batch = Batch::new(0, (0, 0));
         batch.push(&record(7));
         assert!(batch.cancel(7));
         assert!(!batch.seal());
@@ -241,7 +248,7 @@ mod tests {
 
     #[test]
     fn halves_keep_the_sequence_numbers_of_the_whole() {
-        let mut batch = Batch::new(0, 0);
+        let mut batch = Batch::new(0, (0, 0));
         for token in 0..4 {
             batch.push(&record(token));
         }
@@ -249,6 +256,7 @@ mod tests {
         batch.sequence = Some(Sequence { producer_id: 1, epoch: 0, first: i32::MAX - 1 });
         let (left, right) = batch.split().unwrap();
         assert_eq!((left.tokens.len(), right.tokens.len()), (2, 2));
+        assert_eq!((left.order, right.order), ((0, 0), (0, 2)));
         assert_eq!(left.sequence.unwrap().first, i32::MAX - 1);
         assert_eq!(right.sequence.unwrap().first, 0);
     }

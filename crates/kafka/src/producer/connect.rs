@@ -149,6 +149,10 @@ impl Producer {
         }
         let Some(request) = connection.in_flight.pop_front() else { return Ok(()) };
         let unreadable = |error| format!("unreadable answer to {api} version {version}: {error}");
+        if api != ApiKey::ApiVersions && !std::mem::replace(&mut connection.proven, true) {
+            let key = connection.broker;
+            self.broker_works(key);
+        }
         match request.kind {
             RequestKind::ApiVersions(version) => {
                 let response =
@@ -205,13 +209,7 @@ impl Producer {
             supported(ApiKey::Metadata),
         );
         connection.state = State::Ready(Box::new(negotiated));
-        if let Some(broker) = self.brokers.get_mut(key) {
-            broker.failures = 0;
-        }
-        if self.failing.take().is_some() {
-            let message = format!("reachable again through {}", self.brokers.name(key));
-            self.event(Severity::Notice, "recovered", message);
-        }
+        self.throttled(now, conn, response.throttle_time_ms);
         let message =
             format!("connected to {}, using {versions} ({offer})", self.brokers.name(key));
         self.event(Severity::Info, "connected", message);
@@ -269,6 +267,16 @@ impl Producer {
         self.broker_failed(now, key, reason);
     }
 
+    fn broker_works(&mut self, key: BrokerKey) {
+        if let Some(broker) = self.brokers.get_mut(key) {
+            broker.failures = 0;
+        }
+        if self.failing.take().is_some() {
+            let message = format!("reachable again through {}", self.brokers.name(key));
+            self.event(Severity::Notice, "recovered", message);
+        }
+    }
+
     /// A connection was refused, lost or useless.
     fn broker_failed(&mut self, now: Micros, key: BrokerKey, reason: &str) {
         let name = self.brokers.name(key);
@@ -281,7 +289,7 @@ impl Producer {
             now
         };
         let reason = format!("{name}: {reason}");
-        let usable = self.connections.values().any(|c| c.negotiated().is_some());
+        let usable = self.connections.values().any(|connection| connection.proven);
         if !usable && self.failing.is_none() {
             self.failing = Some((now, reason.as_str().into()));
         }

@@ -91,6 +91,9 @@ pub(super) struct Connection {
     pub throttled_until: Micros,
     /// No new requests; close once everything is answered.
     pub retiring: bool,
+    /// The broker has answered more than ApiVersions: only then is it known to work. One that
+    /// closes every connection after negotiation must be left alone for longer and longer.
+    pub proven: bool,
 }
 
 impl Connection {
@@ -110,6 +113,7 @@ impl Connection {
             last_used: now,
             throttled_until: 0,
             retiring: false,
+            proven: false,
         }
     }
 

@@ -316,13 +316,17 @@ impl Producer {
 
     /// No useful answer: ask again after a while, as long as anyone wants to know.
     fn ask_again(&mut self, now: Micros, index: usize) {
-        let Some(topic) = self.topics.get_mut(index) else { return };
-        topic.lookups += 1;
-        topic.ask_not_before =
-            now + self.config.retry_backoff.pause(topic.lookups, &mut self.random);
-        if !topic.is_idle() {
+        self.pause_lookups(now, index);
+        if self.topics.get(index).is_some_and(|topic| !topic.is_idle()) {
             self.topics.schedule(index, now);
         }
+    }
+
+    fn pause_lookups(&mut self, now: Micros, index: usize) {
+        let Some(topic) = self.topics.get_mut(index) else { return };
+        topic.lookups = topic.lookups.saturating_add(1);
+        topic.ask_not_before =
+            now + self.config.retry_backoff.pause(topic.lookups, &mut self.random);
     }
 
     /// One "unknown" proves nothing: the topic may be new, the broker may lag. So two answers, from
@@ -380,6 +384,7 @@ impl Producer {
             topic.partitions.push(Partition::new(first_epoch));
         }
         let mut leaderless = false;
+        let mut changed = recreated;
         for told in &answer.partitions {
             let at = usize::try_from(told.index).ok();
             let Some(partition) = at.and_then(|at| topic.partitions.get_mut(at)) else { continue };
@@ -387,14 +392,17 @@ impl Producer {
             // A leader without an address is as good as none.
             let reachable = leader.is_some_and(|node| brokers.is_listed(node));
             leaderless |= !reachable && !partition.is_idle();
-            partition.set_leader(leader, told.leader_epoch, recreated);
+            changed |= partition.set_leader(leader, told.leader_epoch, recreated);
             partition.needs_new_epoch |= recreated;
         }
         if leaderless {
             self.ask_again(now, index);
-        } else {
+        } else if changed {
             topic.lookups = 0;
             topic.ask_not_before = 0;
+        } else {
+            // Brokers that disagree about a leader must not be asked in a loop (librdkafka#4577).
+            self.pause_lookups(now, index);
         }
         self.place_pending(index);
     }

@@ -106,7 +106,7 @@ impl Partition {
         if fits {
             held = self.queue.back().map_or(0, Batch::memory);
         } else {
-            self.queue.push_back(Batch::new(now, self.next_order));
+            self.queue.push_back(Batch::new(now, (self.next_order, 0)));
             self.next_order += 1;
         }
         let batch = self.queue.back_mut().expect("a batch was just found or made");
@@ -154,7 +154,7 @@ impl Partition {
         let window = if proven { window } else { 1 };
         // The broker remembers the last five batches: count from the oldest unsettled one.
         let oldest = self.in_flight.front().map_or(next.order, |batch| batch.order.min(next.order));
-        self.in_flight.len() < window && next.order - oldest < window as u64
+        self.in_flight.len() < window && next.order.0 - oldest.0 < window as u64
     }
 
     /// Gives the batch its sequence numbers, if it has none yet.
