@@ -16,7 +16,7 @@ SERVER = '''
         location /all { kafka_pass main; kafka_topic p8; kafka_key $arg_k; kafka_header method $request_method; kafka_timestamp 1700000000123; }
         location /null { kafka_pass main; kafka_topic t1; kafka_value none; kafka_key gone; }
 '''
-APIS = ('ApiVersions', 'Metadata', 'Produce', 'InitProducerId')
+APIS = ('Metadata', 'Produce', 'InitProducerId')
 table = []
 
 for version in VERSIONS:

@@ -58,6 +58,7 @@ pub struct Link {
 
     /// A request is being served; the next one is not read before its answer is out.
     pub busy: bool,
+    pub serve_scheduled: bool,
     /// ApiVersions has been answered, as far as the client knows.
     pub negotiated: bool,
     pub last_correlation_id: Option<i32>,
@@ -91,6 +92,7 @@ impl Link {
             mute: false,
             answers: VecDeque::new(),
             busy: false,
+            serve_scheduled: false,
             negotiated: false,
             last_correlation_id: None,
             throttled_until: 0,

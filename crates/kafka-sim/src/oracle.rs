@@ -97,7 +97,7 @@ impl World {
             // All that a broker can do with what it refuses is to close the connection.
             _ if small && self.plan.config.acks == Acks::None => false,
             Outcome::Written { .. } => false,
-            Outcome::Ambiguous(_) => true,
+            Outcome::Ambiguous(_) => !small,
             Outcome::NotWritten(failure) | Outcome::Rejected(failure) => match failure.kind {
                 FailureKind::Cancelled | FailureKind::UnknownPartition => false,
                 // Splitting to such small batches may take longer than a record may wait.

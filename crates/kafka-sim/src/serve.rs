@@ -27,6 +27,7 @@ impl World {
             return;
         }
         link.busy = true;
+        link.serve_scheduled = true;
         let mut pause = self.net.between(5, 200);
         if self.net.chance(self.plan.faults.slow_service) {
             pause += self.net.magnitude(MILLISECOND, 3 * SECOND);
@@ -43,8 +44,13 @@ impl World {
         if self.now < broker.frozen_until {
             return self.queue.push(broker.frozen_until, Event::Serve { conn });
         }
-        let Some(request) = self.link(conn).next_arrived() else {
-            self.link(conn).busy = false;
+        // A thaw may call twice.
+        let link = self.link(conn);
+        if !std::mem::take(&mut link.serve_scheduled) || !link.server_open {
+            return;
+        }
+        let Some(request) = link.next_arrived() else {
+            link.busy = false;
             return;
         };
         if self.outage == Some(Outage::SilentOnAccept) {

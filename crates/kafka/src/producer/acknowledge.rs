@@ -94,7 +94,9 @@ impl Producer {
                 self.rest(at);
                 return None;
             }
-            _ => batch.maybe_persisted |= class.maybe_persisted,
+            // A leader that lost its office while it waited for its replicas says so with the offset
+            // at which it had appended.
+            _ => batch.maybe_persisted |= class.maybe_persisted || answer.base_offset >= 0,
         }
         let failure = broker_failure(code, answer.error_message.as_deref());
         match class.action {

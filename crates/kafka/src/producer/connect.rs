@@ -312,6 +312,9 @@ impl Producer {
         let mut late = Vec::new();
         let mut surplus = Vec::new();
         for connection in self.connections.values_mut() {
+            if now < connection.throttled_until {
+                timer.wake_at(connection.throttled_until);
+            }
             if connection.negotiated().is_none() {
                 match now >= connection.setup_deadline {
                     true => late.push((connection.id, setup_reason(connection))),

@@ -55,9 +55,6 @@ impl Producer {
             if self.lookup_is_possible(topic) {
                 self.topics.schedule(topic, now);
             }
-            if let Some(at) = self.topics.next_due() {
-                timer.wake_at(at);
-            }
         }
         for (node, partitions) in by_node {
             self.drain_to(now, BrokerKey::Node(node), &partitions, timer);

@@ -175,8 +175,8 @@ impl Producer {
         }
         self.settle_epochs();
         self.ask_for_identity(now, &mut timer);
-        self.ask_for_metadata(now, &mut timer);
         self.drain(now, &mut timer);
+        self.ask_for_metadata(now, &mut timer);
         self.announce_transmits();
         self.timer = timer.at;
     }

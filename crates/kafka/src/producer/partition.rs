@@ -137,8 +137,7 @@ impl Partition {
     /// Whether the next batch may be sent on this connection now, as far as the partition is
     /// concerned.
     pub fn may_send(&self, now: Micros, conn: ConnId, window: usize, idempotent: bool) -> bool {
-        let Some(next) = self.queue.front() else { return false };
-        if self.draining || self.needs_new_epoch || now < self.retry_at {
+        if self.queue.is_empty() || self.draining || self.needs_new_epoch || now < self.retry_at {
             return false;
         }
         // Never on its way to two brokers, or over two connections, at once.
@@ -152,9 +151,11 @@ impl Partition {
         let proven = !idempotent
             || self.proof.is_some_and(|(on, at)| on == conn && now < at + PROOF_LIFETIME);
         let window = if proven { window } else { 1 };
-        // The broker remembers the last five batches: count from the oldest unsettled one.
-        let oldest = self.in_flight.front().map_or(next.order, |batch| batch.order.min(next.order));
-        self.in_flight.len() < window && next.order.0 - oldest.0 < window as u64
+        // The broker remembers the last five batches. A retry may have later ones behind it that are
+        // written already, so it travels alone; otherwise answers come in order and what is in flight
+        // is all that follows the oldest unsettled batch.
+        let retrying = self.in_flight.iter().any(|batch| batch.attempts > 1);
+        self.in_flight.is_empty() || !retrying && self.in_flight.len() < window
     }
 
     /// Gives the batch its sequence numbers, if it has none yet.

@@ -5,6 +5,9 @@ use bytes::Bytes;
 use super::record::{self, RecordFields};
 use super::{HEADER_LEN, RecordBatch};
 
+/// Room that a batch may hold unused, in bytes.
+const MAX_GROWTH: usize = 64 * 1024;
+
 /// An open batch: each record is encoded where it will be sent from.
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
@@ -36,8 +39,18 @@ impl BatchBuilder {
         self.max_timestamp = self.max_timestamp.max(timestamp_ms);
         let timestamp_delta = timestamp_ms.wrapping_sub(self.base_timestamp);
         let record = RecordFields { key, value, headers };
+        self.grow(record::max_record_len(&record));
         record::encode(&mut self.records, &record, self.count, timestamp_delta);
         self.count = self.count.saturating_add(1);
+    }
+
+    /// Makes room by a half of what is there, at most [`MAX_GROWTH`]: memory is counted as held, and
+    /// doubling large batches would hold twice what is used.
+    fn grow(&mut self, needed: usize) {
+        let (len, capacity) = (self.records.len(), self.records.capacity());
+        if capacity - len < needed {
+            self.records.reserve_exact(needed.max((len / 2).min(MAX_GROWTH)));
+        }
     }
 
     /// Bytes on the wire, header included.
