@@ -11,7 +11,8 @@ pub fn cycle_log() -> *mut ngx_log_t {
     ngx::log::ngx_cycle_log().as_ptr()
 }
 
-/// Writes one line to the log of the running configuration.
+/// Writes one line to the log of the running configuration. Brokers have a say in what it reads:
+/// not in where it ends.
 pub fn write(severity: Severity, message: fmt::Arguments<'_>) {
     let level = match severity {
         Severity::Error => NGX_LOG_ERR,
@@ -20,6 +21,7 @@ pub fn write(severity: Severity, message: fmt::Arguments<'_>) {
         Severity::Info => NGX_LOG_INFO,
     };
     let level = level as ngx_uint_t;
+    let message = message.to_string().replace(char::is_control, " ");
     ngx::ngx_log_error!(level, cycle_log(), "{message}");
 }
 

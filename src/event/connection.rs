@@ -10,9 +10,10 @@ use std::rc::{Rc, Weak};
 use bytes::Bytes;
 use kafka::ConnId;
 use nginx_sys::{
-    NGX_AGAIN, NGX_OK, ngx_close_connection, ngx_connection_t, ngx_event_connect_peer,
-    ngx_event_get_peer, ngx_event_t, ngx_handle_read_event, ngx_handle_write_event, ngx_int_t,
-    ngx_log_t, ngx_peer_connection_t, ngx_post_event, ngx_posted_events, ngx_str_t,
+    NGX_AGAIN, NGX_DECLINED, NGX_OK, ngx_close_connection, ngx_connection_t,
+    ngx_event_connect_peer, ngx_event_get_peer, ngx_event_t, ngx_handle_read_event,
+    ngx_handle_write_event, ngx_int_t, ngx_log_t, ngx_peer_connection_t, ngx_post_event,
+    ngx_posted_events, ngx_str_t,
 };
 
 use super::sockaddr::SockAddr;
@@ -71,8 +72,12 @@ impl Connection {
         peer.set_so_keepalive(1);
         // SAFETY: nginx uses address and name during the call only, the log as the caller promises.
         let rc = unsafe { ngx_event_connect_peer(&raw mut peer) };
-        if rc != NGX_OK as ngx_int_t && rc != NGX_AGAIN as ngx_int_t {
-            return Err(os_reason(io::Error::last_os_error()));
+        match rc {
+            rc if rc == NGX_OK as ngx_int_t || rc == NGX_AGAIN as ngx_int_t => {}
+            rc if rc == NGX_DECLINED as ngx_int_t => {
+                return Err(os_reason(io::Error::last_os_error()));
+            }
+            _ => return Err("no free socket or connection, see worker_connections".into()),
         }
         let c = peer.connection;
         let this = Rc::new(Self { id, c: Cell::new(c), established: Cell::new(false), owner });

@@ -20,6 +20,8 @@ pub enum Fault {
     RegainIsr(crate::cluster::PartitionRef),
     StallReplication,
     Grow,
+    /// A long silence, at whose end logs have forgotten their producers.
+    Silence,
     ForgetProducers,
     SleepClient,
     IdleClose,
@@ -36,7 +38,7 @@ impl World {
             Fault::LoseIsr,
             Fault::StallReplication,
             Fault::Grow,
-            Fault::ForgetProducers,
+            Fault::Silence,
             Fault::SleepClient,
             Fault::IdleClose,
         ] {
@@ -59,10 +61,10 @@ impl World {
             Fault::LoseIsr => faults.isr_loss,
             Fault::StallReplication => faults.replication_stall,
             Fault::Grow => faults.grow,
-            Fault::ForgetProducers => faults.forget_producers,
+            Fault::Silence => faults.silence,
             Fault::SleepClient => faults.client_sleep,
             Fault::IdleClose => faults.idle_close,
-            Fault::Start(_) | Fault::RegainIsr(_) | Fault::Create(_) => 0,
+            Fault::Start(_) | Fault::RegainIsr(_) | Fault::Create(_) | Fault::ForgetProducers => 0,
         };
         if mean > 0 {
             let at = self.now + self.fate.interval(mean);
@@ -78,8 +80,12 @@ impl World {
                 return;
             }
             Fault::Create(index) => return self.create(index),
+            Fault::ForgetProducers => return self.forget_producers(),
             _ if self.phase != Phase::Chaos => return,
             _ => {}
+        }
+        if self.now < self.silent_until {
+            return self.queue.push(self.silent_until, Event::Fault(fault));
         }
         self.plan_next(fault);
         self.trace(|| format!("fault {fault:?}"));
@@ -102,7 +108,7 @@ impl World {
                 self.cluster.topics[topic].plan.partitions += 1;
                 self.create(topic);
             }
-            (Fault::ForgetProducers, _) => self.forget_producers(),
+            (Fault::Silence, _) => self.fall_silent(),
             (Fault::IdleClose, _) => self.close_an_idle_connection(),
             (Fault::SleepClient, _) => {
                 let until = self.sleeping_until.max(self.now + duration);
@@ -230,10 +236,22 @@ impl World {
         }
     }
 
-    /// A log forgets producers only after a day of silence: so only while nothing is under way.
+    /// Nobody produces for longer than the producer trusts that a log remembers it.
+    fn fall_silent(&mut self) {
+        const LONG: Micros = 601 * SECOND;
+        if self.is_quiet() {
+            self.silent_until = self.now + LONG;
+            self.queue.push(self.silent_until - 1, Event::Fault(Fault::ForgetProducers));
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.ledger.outstanding == 0 && self.links.values().all(|link| link.is_quiet())
+    }
+
+    /// `producer.id.expiration.ms` has passed: only while nothing is under way.
     fn forget_producers(&mut self) {
-        let quiet = self.ledger.outstanding == 0 && self.links.values().all(|l| l.is_quiet());
-        if !quiet {
+        if !self.is_quiet() {
             return;
         }
         self.trace(|| "logs forget their producers".into());

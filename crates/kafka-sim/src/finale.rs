@@ -75,11 +75,15 @@ impl World {
             phase => phase,
         };
         if self.phase != Phase::Over {
-            self.queue.push(now + TICK, Event::Phase);
+            let next = (now + TICK).max(self.silent_until);
+            self.queue.push(next, Event::Phase);
         }
     }
 
     fn end_of_chaos(&mut self) -> Phase {
+        if self.now < self.silent_until {
+            return Phase::Chaos;
+        }
         if let Some(end) = self.plan.sudden_end {
             return self.begin_close(end);
         }

@@ -102,7 +102,7 @@ pub struct Faults {
     pub isr_loss: Micros,
     pub replication_stall: Micros,
     pub grow: Micros,
-    pub forget_producers: Micros,
+    pub silence: Micros,
     pub client_sleep: Micros,
     /// `connections.max.idle.ms` of a broker.
     pub idle_close: Micros,
@@ -308,7 +308,7 @@ fn faults(r: &mut Random) -> Faults {
     faults.isr_loss = interval(500 * MILLISECOND, 10 * SECOND);
     faults.replication_stall = interval(500 * MILLISECOND, 10 * SECOND);
     faults.grow = interval(2 * SECOND, 20 * SECOND);
-    faults.forget_producers = interval(500 * MILLISECOND, 5 * SECOND);
+    faults.silence = interval(2 * SECOND, 20 * SECOND);
     faults.client_sleep = interval(500 * MILLISECOND, 10 * SECOND);
     faults.idle_close = interval(50 * MILLISECOND, 5 * SECOND);
     faults

@@ -64,6 +64,9 @@ impl World {
         if self.phase != Phase::Chaos || self.operations_left == 0 {
             return;
         }
+        if self.now < self.silent_until {
+            return self.queue.push(self.silent_until, Event::Operation);
+        }
         let count = match self.work.chance(0.2) {
             true => self.work.between(1, self.plan.burst),
             false => 1,

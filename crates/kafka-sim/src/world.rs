@@ -83,6 +83,8 @@ pub struct World {
     pub outage: Option<Outage>,
     pub operations_left: u64,
     pub sleeping_until: Micros,
+    /// Nobody produces, and nothing goes wrong, before this time.
+    pub silent_until: Micros,
     /// How long the client has slept in all: it may be late by as much.
     pub slept: Micros,
     pub timer: Option<Micros>,
@@ -124,6 +126,7 @@ impl World {
             },
             operations_left: plan.operations,
             sleeping_until: 0,
+            silent_until: 0,
             slept: 0,
             timer: None,
             timer_generation: 0,

@@ -1,6 +1,7 @@
 //! Taking records in: limits, topics, partitions.
 
 use super::Producer;
+use super::batch::Batch;
 use super::topic::{Knowledge, PendingRecord};
 use crate::record_batch::{HEADER_LEN, RecordFields, max_record_len};
 use crate::{AppendError, Micros, Record, SECOND};
@@ -15,6 +16,8 @@ const PARTITION_COUNT_LIFETIME: Micros = SECOND;
 /// While requests come for a cluster that counts as unreachable, it is probed this often even if
 /// `reconnect_backoff` has grown beyond.
 const DEMAND_PROBE: Micros = 2 * SECOND;
+/// Memory that a batch may hold unused.
+const MAX_SPARE: usize = 64 * 1024;
 /// Topics without traffic for this time may be forgotten when `max_topics` is reached.
 pub(super) const TOPIC_IDLE: Micros = 300 * SECOND;
 
@@ -41,7 +44,7 @@ impl Producer {
                 let limit = self.config.max_message_size;
                 return Err(AppendError::TooLarge { index, encoded: encoded + HEADER_LEN, limit });
             }
-            needed += encoded + HEADER_LEN;
+            needed += cost(encoded);
         }
         if self.memory.saturating_add(needed) > self.config.buffer_size {
             let wait = self.throttle(now);
@@ -153,7 +156,7 @@ impl Producer {
         if known && in_range {
             return self.put(now, index, record);
         }
-        let memory = record_len(record) + HEADER_LEN;
+        let memory = cost(record_len(record));
         self.memory += memory;
         if let Some(topic) = self.topics.get_mut(index) {
             topic.pending.push_back(PendingRecord::new(now, record, memory));
@@ -171,8 +174,12 @@ impl Producer {
         };
         let limit = self.config.batch_size.min(self.config.max_request_size);
         let limit = self.topics.get(index).map_or(limit, |topic| limit.min(topic.batch_limit));
+        // A batch may take more than it needs at once, so that it need not be moved for each record,
+        // but only of what is free: `buffer_size` holds.
+        let free = self.config.buffer_size.saturating_sub(self.memory);
+        let spare = (free / 8).min(MAX_SPARE);
         let Some(target) = self.partition_mut((index, partition)) else { return };
-        let grown = target.push(created, record, len, limit);
+        let grown = target.push(created, record, len, limit, spare);
         self.memory += grown;
         self.active.insert((index, partition));
     }
@@ -237,6 +244,11 @@ impl Producer {
             self.complete_cancelled(topic, Some(partition as i32), &token);
         }
     }
+}
+
+/// What a record may cost in memory: itself, and a batch of its own.
+fn cost(encoded: usize) -> usize {
+    encoded + HEADER_LEN + Batch::OVERHEAD
 }
 
 /// Upper bound of the encoded size of a record in a batch.

@@ -93,10 +93,12 @@ impl Batch {
         }
     }
 
-    pub fn push(&mut self, record: &Record<'_>) {
+    /// `len` bounds the size of the record, `spare` the memory that the batch may take beyond it.
+    pub fn push(&mut self, record: &Record<'_>, len: usize, spare: usize) {
         let Contents::Open(builder) = &mut self.contents else {
             unreachable!("records are only pushed to open batches")
         };
+        builder.make_room(len, spare);
         builder.push(record.timestamp_ms, record.key, record.value, record.headers);
         self.tokens.push(record.token);
     }
@@ -228,7 +230,7 @@ mod tests {
     fn withdrawn_records_are_not_sealed() {
         let mut batch = Batch::new(0, (0, 0));
         for token in 0..3 {
-            batch.push(&record(token));
+            batch.push(&record(token), 50, 0);
         }
         assert!(batch.cancel(1));
         assert!(!batch.cancel(1), "a record is withdrawn once");
@@ -241,7 +243,7 @@ mod tests {
     #[test]
     fn a_batch_of_withdrawn_records_is_empty() {
         let mut batch = Batch::new(0, (0, 0));
-        batch.push(&record(7));
+        batch.push(&record(7), 50, 0);
         assert!(batch.cancel(7));
         assert!(!batch.seal());
     }
@@ -250,7 +252,7 @@ mod tests {
     fn halves_keep_the_sequence_numbers_of_the_whole() {
         let mut batch = Batch::new(0, (0, 0));
         for token in 0..4 {
-            batch.push(&record(token));
+            batch.push(&record(token), 50, 0);
         }
         batch.seal();
         batch.sequence = Some(Sequence { producer_id: 1, epoch: 0, first: i32::MAX - 1 });

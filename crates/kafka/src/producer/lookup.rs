@@ -27,6 +27,7 @@ pub(super) struct Schedule {
     lost: Vec<usize>,
     /// When everything in use is to be refreshed.
     refresh_at: Option<Micros>,
+    asked_at: Micros,
 }
 
 impl Schedule {
@@ -44,7 +45,7 @@ impl Schedule {
 impl Producer {
     pub(super) fn ask_for_metadata(&mut self, now: Micros, timer: &mut Timer) {
         for index in std::mem::take(&mut self.lookup.lost) {
-            self.topics.schedule(index, now);
+            self.ask_again(now, index);
         }
         if self.lookup.asked.is_some() {
             return;
@@ -70,6 +71,12 @@ impl Producer {
                 timer.wake_at(at);
             }
             return;
+        }
+        // However many topics have no leader, the cluster is asked for them together.
+        let repeats = |index: &usize| self.topics.get(*index).is_some_and(|t| t.lookups > 0);
+        let spacing = self.lookup.asked_at + self.config.retry_backoff.min;
+        if !refresh && wanted.iter().all(repeats) && now < spacing {
+            return timer.wake_at(spacing);
         }
         let avoid = wanted.iter().find_map(|index| self.topics.get(*index)?.unknown);
         let avoid = avoid.filter(|unknown| {
@@ -103,6 +110,7 @@ impl Producer {
             self.topics.unschedule(*index);
         }
         self.lookup.asked = Some(wanted);
+        self.lookup.asked_at = now;
     }
 
     /// The connection to ask on: the least busy one that is ready. Without any, one is opened.

@@ -97,6 +97,7 @@ impl Partition {
         record: &Record<'_>,
         record_len: usize,
         limit: usize,
+        spare: usize,
     ) -> usize {
         let fits = self
             .queue
@@ -110,7 +111,7 @@ impl Partition {
             self.next_order += 1;
         }
         let batch = self.queue.back_mut().expect("a batch was just found or made");
-        batch.push(record);
+        batch.push(record, record_len, spare);
         batch.memory() - held
     }
 

@@ -5,9 +5,6 @@ use bytes::Bytes;
 use super::record::{self, RecordFields};
 use super::{HEADER_LEN, RecordBatch};
 
-/// Room that a batch may hold unused, in bytes.
-const MAX_GROWTH: usize = 64 * 1024;
-
 /// An open batch: each record is encoded where it will be sent from.
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
@@ -39,17 +36,16 @@ impl BatchBuilder {
         self.max_timestamp = self.max_timestamp.max(timestamp_ms);
         let timestamp_delta = timestamp_ms.wrapping_sub(self.base_timestamp);
         let record = RecordFields { key, value, headers };
-        self.grow(record::max_record_len(&record));
         record::encode(&mut self.records, &record, self.count, timestamp_delta);
         self.count = self.count.saturating_add(1);
     }
 
-    /// Makes room by a half of what is there, at most [`MAX_GROWTH`]: memory is counted as held, and
-    /// doubling large batches would hold twice what is used.
-    fn grow(&mut self, needed: usize) {
+    /// Makes room for a record of at most `needed` bytes, and for more of them as far as `spare` allows:
+    /// memory is counted as held, and a vector left to itself doubles.
+    pub fn make_room(&mut self, needed: usize, spare: usize) {
         let (len, capacity) = (self.records.len(), self.records.capacity());
         if capacity - len < needed {
-            self.records.reserve_exact(needed.max((len / 2).min(MAX_GROWTH)));
+            self.records.reserve_exact(needed.max((len / 2).min(spare)));
         }
     }
 
