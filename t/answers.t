@@ -404,3 +404,25 @@ acks-one
 --- response_body_like: \A\{"message":"[^"]*","records":\[\{"topic":"t1","partition":0,"offset":\d+\},\{"topic":"small","error":"[^"]+","status":413\}\]\}
 --- records eval
 { topic => 't1', value => 'b' x 5000 }
+
+
+
+=== TEST 31: pipelined requests are no abort
+--- config
+    location /t { kafka_pass main; kafka_topic t1; kafka_ignore_client_abort off; }
+--- pipelined_requests eval
+[map { "POST /t\npipelined $_" } 1 .. 20]
+--- error_code eval
+[(200) x 20]
+--- records eval
+[map { { value => "pipelined $_" } } 1 .. 20]
+
+
+
+=== TEST 32: HEAD where the operator allows GET
+--- config
+    location /t { kafka_pass main; kafka_topic t1; kafka_methods GET POST; }
+--- request
+HEAD /t
+--- error_code: 405
+--- response_body:

@@ -268,3 +268,39 @@ Content-Length: 0
 --- timeout: 0.3
 --- ignore_response
 --- wait: 0.1
+
+
+
+=== TEST 24: client_body_in_file_only
+--- config
+    location /t { client_body_in_file_only clean; kafka_pass main; kafka_topic t1; }
+--- pipelined_requests eval
+["POST /t\nsmall", "POST /t", "POST /t\n$::K16p1"]
+--- records eval
+[{ value => 'small' }, { value => '' }, { value => $::K16p1 }]
+
+
+
+=== TEST 25: a chunked body over client_max_body_size
+--- config
+    location /t { client_max_body_size 10k; kafka_pass main; kafka_topic t1; }
+--- raw_request eval
+::head('Transfer-Encoding: chunked') . ::chunked('q' x 20000, 1000)
+--- error_code: 413
+--- response_body_like: <title>413
+--- error_log
+client intended to send too large chunked body
+
+
+
+=== TEST 26: a gzip filter behind the answer
+--- config
+    location /t { gzip on; gzip_min_length 1; gzip_types application/json; kafka_pass main; kafka_topic t1; }
+--- request
+POST /t
+x
+--- more_headers
+Accept-Encoding: gzip
+--- response_headers
+Content-Encoding: gzip
+--- response_body_like: \A\x1f\x8b

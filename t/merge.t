@@ -276,3 +276,31 @@ denied-16
 ["POST /t\nexact", "POST /dir/\nslash"]
 --- records eval
 [{ topic => 't1' }, { topic => 't2' }]
+
+
+
+=== TEST 18: auth_request
+--- config
+    location /t { auth_request /audit; error_page 404 = @done; root html/nothing; }
+    location @done { return 200 "done\n"; }
+    location = /audit { internal; kafka_pass main; kafka_topic t2; kafka_key $request_uri; kafka_methods GET POST; }
+--- request
+GET /t?audit-18
+--- response_body
+done
+--- error_log
+No such file or directory
+--- queued eval
+{ topic => 't2', value => '', key => '/t?audit-18' }
+
+
+
+=== TEST 19: two records in one request of a subrequest and its parent
+--- config
+    location /t { mirror /copy; mirror /copy; kafka_pass main; kafka_topic t1,t2; }
+    location = /copy { internal; kafka_pass main; kafka_topic ev-a,ev-b; kafka_async on; }
+--- request
+POST /t
+twice-19
+--- records eval
+[[{ topic => 't1', value => 'twice-19' }, { topic => 't2', value => 'twice-19' }]]

@@ -5,6 +5,7 @@ With kafka_ignore_client_abort on the record is produced all the same; off drops
 The broker is frozen meanwhile, so that the record cannot have been sent."""
 import socket
 import struct
+import subprocess
 import time
 
 from harness import Kafka, Log, Nginx, check, eventually, finish
@@ -142,6 +143,30 @@ def half_close_is_answered(kafka):
         nginx.healthy('half close')
 
 
+def over_http2(kafka, log):
+    """A stream that is reset, and a connection that is closed with streams in it."""
+    with Nginx(HTTP.format(port=kafka.port), SERVER, http2=True) as nginx:
+        kafka.freeze()
+        (nginx.dir / 'body').write_bytes(b'x' * 20_000)
+        clients = []
+        for path in ('/on', '/off', '/async'):
+            clients.append(subprocess.Popen(
+                ['curl', '-s', '--http2-prior-knowledge', '--max-time', '0.5', '-d', f'h2 {path}',
+                 f'http://127.0.0.1:{nginx.port}{path}'], stdout=subprocess.DEVNULL))
+        # h2load leaves with all its streams open when its time is over.
+        load = subprocess.Popen(['timeout', '1', 'h2load', '-n', '100', '-c', '2', '-m', '20', '-d', str(nginx.dir / 'body'),
+                                 f'http://127.0.0.1:{nginx.port}/off'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for client in clients + [load]:
+            client.wait(10)
+        time.sleep(0.3)
+        kafka.thaw()
+        there = eventually(lambda: (lambda c: c if c[b'h2 /on'] and c[b'h2 /async'] else None)(log.count('t1')), 15, 0.3) or log.count('t1')
+        for path, times in (('/on', 1), ('/off', 0), ('/async', 1)):
+            check(f'HTTP/2 {path}: {times} records', there[b'h2 ' + path.encode()] == times, there[b'h2 ' + path.encode()])
+        nginx.stop()
+        nginx.healthy('HTTP/2 aborts')
+
+
 def many(kafka, log):
     """Masses of aborts at every stage, with a working broker."""
     with Nginx(HTTP.format(port=kafka.port), SERVER) as nginx:
@@ -169,5 +194,6 @@ with Kafka() as kafka:
     log = Log(kafka.port)
     ways(kafka, log)
     half_close_is_answered(kafka)
+    over_http2(kafka, log)
     many(kafka, log)
 finish()

@@ -3,9 +3,10 @@
 
 Only 200, 503 and 504; 200 again within seconds of its return; no acknowledged record missing, none
 doubled. A freeze shorter than delivery_timeout fails no request at all."""
+import threading
 import time
 
-from harness import Kafka, Load, Log, Nginx, check, finish, note, nothing_lost
+from harness import Kafka, Load, Log, Nginx, check, eventually, finish, note, nothing_lost
 
 HTTP = '''
     kafka_cluster main {{
@@ -18,6 +19,7 @@ HTTP = '''
 SERVER = '''
         location /t { kafka_pass main; kafka_topic t1; }
         location /keyed { kafka_pass main; kafka_topic p8; kafka_key $request_id; }
+        location /detail { kafka_pass main; kafka_topic t1; kafka_error_detail on; }
         location /async { kafka_pass main; kafka_topic t2; kafka_async on; }
 '''
 
@@ -104,6 +106,41 @@ def frozen(kafka, log):
         nginx.healthy('frozen for several request_timeouts')
 
 
+def frozen_for_ever(kafka, log):
+    """Beyond delivery_timeout: 504 for what had been sent, 503 at once for what comes later."""
+    nginx = Nginx(HTTP.format(port=kafka.port, delivery='1500ms', request='700ms'), SERVER)
+    with nginx:
+        check('warm', nginx.post('/t', b'warm')[0] == 200)
+        kafka.freeze()
+        answers = []
+        threads = [threading.Thread(target=lambda p=path: answers.append((p, *nginx.post(p, b'stuck ' + p.encode()))))
+                   for path in ('/t', '/detail')]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for path, status, body, _ in answers:
+            check(f'{path}: sent, but no answer: 504', status == 504, (status, body))
+            # An operator's detail must not hide what the client has to know.
+            check(f'{path}: the outcome is unknown, says the answer', b'unknown' in body, body)
+        detail = dict((path, body) for path, _, body, _ in answers)['/detail']
+        check('/detail: tells more', detail != dict((path, body) for path, _, body, _ in answers)['/t'], detail)
+        # By now the cluster has been unreachable for delivery_timeout.
+        time.sleep(1)
+        nginx.post('/t', b'probe')
+        begin = time.monotonic()
+        status, body, headers = nginx.post('/t', b'later')
+        check('later: 503 at once', status == 503 and time.monotonic() - begin < 0.5, (status, f'{time.monotonic() - begin:.1f} s'))
+        check('with Retry-After', int(headers['Retry-After'] or 0) >= 1, headers['Retry-After'])
+        kafka.thaw()
+        check('thawed: 200', eventually(lambda: nginx.post('/t', b'again')[0] == 200, 10, 0.1))
+        nginx.stop()
+        nginx.healthy('frozen for ever')
+    there = log.count('t1')
+    check('nothing possibly written is there twice', all(there[b'stuck ' + p] <= 1 for p in (b'/t', b'/detail')))
+    check('503 means not written', there[b'later'] == 0, there[b'later'])
+
+
 def not_there_at_first(log, kafka):
     """The broker comes after nginx: no reload needed."""
     kafka.kill()
@@ -126,5 +163,6 @@ with Kafka() as kafka:
     killed_and_restarted(kafka, log)
     restarted_within_the_timeout(kafka, log)
     frozen(kafka, log)
+    frozen_for_ever(kafka, log)
     not_there_at_first(log, kafka)
 finish()

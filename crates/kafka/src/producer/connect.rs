@@ -261,6 +261,11 @@ impl Producer {
             // Brokers close connections that are idle (`connections.max.idle.ms`): the next
             // request opens another.
             broker.addresses.clear();
+            // With acks=0 a close is the only way in which a broker can say that it does not lead
+            // the partition, or not any more.
+            if let (crate::Acks::None, BrokerKey::Node(node)) = (self.config.acks, key) {
+                self.refresh_all_topics_led_by(now, node);
+            }
             let message = format!("idle connection to {} ended: {reason}", self.brokers.name(key));
             return self.event(Severity::Info, "idle", message);
         }

@@ -450,4 +450,16 @@ impl Producer {
             self.topics.schedule(index, now);
         }
     }
+
+    /// As [`Producer::refresh_topics_led_by`], without records that wait.
+    pub(super) fn refresh_all_topics_led_by(&mut self, now: Micros, node: i32) {
+        let leads = |topic: &super::topic::Topic| {
+            topic.partitions.iter().any(|partition| partition.leader == Some(node))
+        };
+        let led: Vec<usize> =
+            self.topics.iter().filter(|(_, topic)| leads(topic)).map(|(index, _)| index).collect();
+        for index in led {
+            self.topics.schedule(index, now);
+        }
+    }
 }
