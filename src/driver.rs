@@ -121,6 +121,14 @@ impl Driver {
         let now = monotonic();
         let appended = guard("the producer", || {
             let core = &mut *self.core.borrow_mut();
+            // Nobody waits to hear later that the topic does not exist, so the latest word counts,
+            // also when it is old.
+            let missing = |record: &Record<'_>| core.producer.topic_is_missing(now, record.topic);
+            if waiter.is_none()
+                && let Some(index) = records.iter().position(missing)
+            {
+                return Err(AppendError::UnknownTopic { index });
+            }
             for (index, record) in records.iter_mut().enumerate() {
                 record.token = waiter.map_or(DETACHED, |waiter| core.tokens.add(waiter, index));
             }

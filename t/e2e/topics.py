@@ -54,6 +54,16 @@ def missing_many_times(nginx):
     check('each within a second or so', slow < 1.5, f'{slow:.1f} s')
 
 
+def missing_for_async(nginx, kafka):
+    """Nobody waits for the answer to an async record, so the latest word about a topic counts longer."""
+    check('async, not known to be missing: 202', nginx.post('/async?t=nowhere', b'x')[0] == 202)
+    time.sleep(3)
+    status, body, _ = nginx.post('/async?t=nowhere', b'x')
+    check('async, known to be missing: 404', status == 404 and b'topic does not exist' in body, body)
+    kafka.create_topics('nowhere')
+    check('created: 202', eventually(lambda: nginx.post('/async?t=nowhere', b'x')[0] == 202, 5, 0.2))
+
+
 def deleted_and_recreated(nginx, kafka, log):
     """B7: the sequence numbers of a topic's former life are no reason to fail for ever."""
     kafka.create_topics('phoenix')
@@ -99,6 +109,7 @@ with Kafka(settings=['auto.create.topics.enable=true']) as kafka:
         made_a_moment_ago(nginx, kafka)
         created_by_producing(nginx, log)
         missing_many_times(nginx)
+        missing_for_async(nginx, kafka)
         deleted_and_recreated(nginx, kafka, log)
         too_many(nginx)
         nginx.stop()
