@@ -11,11 +11,14 @@ use super::{Producer, Timer};
 use crate::error_code::ErrorCode;
 use crate::negotiation::{Negotiated, supported};
 use crate::wire::{ApiKey, Reader, api_versions, response_header};
-use crate::{ConnId, Micros, Output, QueryId, Severity};
+use crate::{ConnId, Micros, Output, QueryId, SECOND, Severity};
 
 /// How this client introduces itself (KIP-511).
 const SOFTWARE_NAME: &str = "nginx-kafka";
 const SOFTWARE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A connection that ends so soon after its last use was not closed for idleness.
+const HASTY: Micros = SECOND;
 
 impl Producer {
     /// Wants a connection to this broker: opens one unless there is one, or one is under way, or
@@ -241,6 +244,7 @@ impl Producer {
         let key = connection.broker;
         let ready = connection.negotiated().is_some();
         let idle = ready && connection.in_flight.is_empty();
+        let hasty = now < connection.last_used.saturating_add(HASTY);
         let requests = std::mem::take(&mut connection.in_flight);
         for request in requests {
             let left = connection.has_left(&request);
@@ -264,6 +268,11 @@ impl Producer {
             // With acks=0 a close is the only way in which a broker can say that it does not lead
             // the partition, or not any more.
             if let (crate::Acks::None, BrokerKey::Node(node)) = (self.config.acks, key) {
+                broker.failures = if hasty { broker.failures.saturating_add(1) } else { 0 };
+                if hasty {
+                    let backoff = self.config.reconnect_backoff;
+                    broker.retry_at = now + backoff.pause(broker.failures, &mut self.random);
+                }
                 self.refresh_all_topics_led_by(now, node);
             }
             let message = format!("idle connection to {} ended: {reason}", self.brokers.name(key));
