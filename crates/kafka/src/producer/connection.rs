@@ -187,12 +187,10 @@ impl Connection {
         request.end <= self.transmitted_total
     }
 
-    /// Requests that want no answer and have left are done.
+    /// Requests that want no answer are done when they have left, also while others wait for theirs.
     pub fn take_unanswered(&mut self) -> Option<Request> {
-        let front = self.in_flight.front()?;
-        if front.answered || !self.has_left(front) {
-            return None;
-        }
-        self.in_flight.pop_front()
+        let done = |request: &Request| !request.answered && self.has_left(request);
+        let index = self.in_flight.iter().position(done)?;
+        self.in_flight.remove(index)
     }
 }

@@ -43,3 +43,18 @@ fn acks_1_resends_what_was_refused_and_keeps_the_order() {
     cluster.answer(&again, 0, 0);
     assert_eq!(cluster.call().batches[0].values, ["b"]);
 }
+
+#[test]
+fn acks_0_does_not_wait_for_the_answers_to_other_requests() {
+    let mut cluster = Cluster::new(&[1], |c| {
+        c.acks = Acks::None;
+        c.metadata_max_age = 20 * SECOND;
+    })
+    .topic("t", &[1]);
+    cluster.send("t", b"x", 1);
+    cluster.completion();
+    cluster.silent = vec![1];
+    cluster.pass(21 * SECOND);
+    cluster.send("t", b"y", 2);
+    assert_eq!(cluster.completion().tokens, [2]);
+}
