@@ -99,7 +99,8 @@ impl Failure {
             FailureKind::Unsupported => "unsupported",
         };
         if status == 504 {
-            return Some(Self::behind(504, name, message.clone()));
+            // Whatever the cause, the client must learn that it may have been written.
+            return Some(Self::behind(504, name, format!("{OUTCOME_UNKNOWN}: {message}")));
         }
         Some(match failure.kind {
             FailureKind::UnknownTopic => Self::own(404, name, NO_TOPIC),
@@ -161,7 +162,8 @@ mod tests {
         let not_written = seen(Delivery::NotWritten(timeout()));
         assert_eq!(not_written, (503, "delivery_timeout", COULD_NOT_SEND.into(), "because".into()));
         let ambiguous = seen(Delivery::Ambiguous(timeout()));
-        assert_eq!(ambiguous, (504, "delivery_timeout", OUTCOME_UNKNOWN.into(), "because".into()));
+        let detail = "delivery outcome unknown: because".to_owned();
+        assert_eq!(ambiguous, (504, "delivery_timeout", OUTCOME_UNKNOWN.into(), detail));
         let broker = failed(FailureKind::Broker(ErrorCode::MESSAGE_TOO_LARGE));
         assert_eq!(seen(Delivery::Ambiguous(broker)).0, 504);
         assert!(

@@ -39,8 +39,8 @@ def misbehaving():
                     time.sleep(0.02)
             grown, seconds = (peak - before) >> 20, cpu(worker) - burnt
             note(f'{name}: +{grown} MB, {seconds:.2f} s of CPU in 4 s, {dict(load.by_status())}')
-            # One frame of a legal size may be gathered (64 MiB at most), nothing beyond.
-            check(f'{name}: memory is bounded', grown < (72 if name == 'endless_legal' else 6), f'{grown} MB')
+            # Before a peer has shown that it is a broker, no frame of more than 256 KiB is gathered.
+            check(f'{name}: memory is bounded', grown < 6, f'{grown} MB')
             check(f'{name}: no spinning', seconds < (3 if name.startswith('endless') else 1), f'{seconds:.2f} s')
             check(f'{name}: 503 or 504', set(load.by_status()) <= {503, 504}, load.by_status())
             lines = sum('[error]' in line or '[warn]' in line for line in nginx.log().splitlines())

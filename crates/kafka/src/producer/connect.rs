@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 
 use super::broker::BrokerKey;
-use super::connection::{Connection, RequestKind, State};
+use super::connection::{Connection, MAX_FRAME, RequestKind, State};
 use super::{Producer, Timer};
 use crate::error_code::ErrorCode;
 use crate::negotiation::{Negotiated, supported};
@@ -212,6 +212,7 @@ impl Producer {
             supported(ApiKey::Metadata),
         );
         connection.state = State::Ready(Box::new(negotiated));
+        connection.frames.set_max_frame(MAX_FRAME);
         self.throttled(now, conn, response.throttle_time_ms);
         let message =
             format!("connected to {}, using {versions} ({offer})", self.brokers.name(key));

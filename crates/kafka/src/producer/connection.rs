@@ -11,7 +11,9 @@ use crate::wire::{ApiKey, FrameDecoder};
 use crate::{ConnId, Micros};
 
 /// Largest answer that is believed. A metadata answer for 100,000 partitions takes about 5 MiB.
-const MAX_FRAME: usize = 64 * 1024 * 1024;
+pub(super) const MAX_FRAME: usize = 64 * 1024 * 1024;
+/// The same for the answer to ApiVersions (some 2 KiB), before it is known that a broker answers.
+const MAX_FIRST_FRAME: usize = 256 * 1024;
 
 /// Names a request: where it was sent, and its correlation id there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl Connection {
             broker,
             state: State::Connecting,
             setup_deadline,
-            frames: FrameDecoder::new(MAX_FRAME),
+            frames: FrameDecoder::new(MAX_FIRST_FRAME),
             outgoing: VecDeque::new(),
             queued_total: 0,
             transmitted_total: 0,

@@ -81,8 +81,27 @@ impl Producer {
         }
         let message = match &self.failing {
             Some((_, reason)) => format!("not delivered in time: {reason}"),
-            None => "not delivered in time".to_string(),
+            None => format!("not delivered in time: {}", self.what_is_awaited()),
         };
         Failure::new(FailureKind::DeliveryTimeout, message)
+    }
+
+    /// What keeps records from being delivered while nothing has failed yet.
+    fn what_is_awaited(&self) -> String {
+        let unresolved = self.brokers.table.iter().find(|(_, broker)| broker.query.is_some());
+        if let Some((key, _)) = unresolved {
+            return format!("{}: the name has not been resolved yet", self.brokers.name(*key));
+        }
+        let silent = self.connections.values().find(|c| c.negotiated().is_none());
+        if let Some(connection) = silent {
+            return format!("{}: no connection yet", self.brokers.name(connection.broker));
+        }
+        let busy = self.connections.values().find(|c| !c.in_flight.is_empty());
+        match busy {
+            Some(connection) => {
+                format!("{}: no answer yet", self.brokers.name(connection.broker))
+            }
+            None => "no broker has accepted it".into(),
+        }
     }
 }

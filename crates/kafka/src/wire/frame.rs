@@ -45,6 +45,11 @@ impl FrameDecoder {
         Self { max_frame, buffer: Vec::new(), consumed: 0, failed: None }
     }
 
+    /// Another limit, for the frames that have not begun to be read.
+    pub fn set_max_frame(&mut self, max_frame: usize) {
+        self.max_frame = max_frame;
+    }
+
     /// Appends what was received. Bytes that come after an error are dropped.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_some() || bytes.is_empty() {
