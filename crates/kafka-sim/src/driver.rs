@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Buf;
-use kafka::{ConnId, Input, MILLISECOND, Micros, Output, QueryId, SECOND};
+use kafka::{Acks, ConnId, Input, MILLISECOND, Micros, Output, QueryId, SECOND};
 
 use crate::network::Link;
 use crate::plan::Outage;
@@ -20,7 +20,26 @@ impl World {
             self.write(conn);
         }
         self.check_memory();
+        self.check_without_answer();
         self.set_timer();
+    }
+
+    /// With `acks=0` a record is done when it has left and all before it has been answered.
+    fn check_without_answer(&mut self) {
+        if self.plan.config.acks != Acks::None {
+            return;
+        }
+        let mut forgotten = None;
+        for link in self.links.values_mut().filter(|link| link.unanswered == 0) {
+            let open = |token: &u64| !self.ledger.is_done(*token);
+            forgotten = forgotten.or(link.without_answer.drain(..).find(open));
+        }
+        if let Some(token) = forgotten {
+            self.violate(
+                Invariant::I11,
+                format!("acks=0: record {token} has left, but is not done"),
+            );
+        }
     }
 
     pub fn drain_outputs(&mut self) {
@@ -310,7 +329,15 @@ impl World {
             let result = self.sent.request(id, era, &known, request.size, answered, &self.ledger);
             self.check(result);
         }
+        let acks = self.plan.config.acks;
         let link = self.link(conn);
+        match &request.body {
+            Body::Produce { batches, .. } if acks == Acks::None => {
+                let marks = batches.iter().flat_map(|sent| &sent.batch.records);
+                link.without_answer.extend(marks.map(|mark| mark.token));
+            }
+            _ => link.unanswered += 1,
+        }
         let end = link.consumed;
         link.frames.push_back((end, request.into()));
     }

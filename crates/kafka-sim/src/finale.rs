@@ -20,7 +20,7 @@ pub enum Phase {
         until: Micros,
         round: u32,
     },
-    /// One record to each partition. The first round may still meet dead connections; the second
+    /// One record to each partition. The first rounds may still meet dead connections; the last one
     /// must be written.
     Probing {
         round: u32,
@@ -89,7 +89,8 @@ impl World {
         }
         if matches!(self.plan.mode, Mode::Outage(_)) {
             let endpoints = self.cluster.brokers.len() + self.plan.config.bootstrap.len();
-            let result = self.traffic.check(&self.plan.config, self.now, 2 * endpoints);
+            let topics = self.plan.topics.len();
+            let result = self.traffic.check(&self.plan.config, self.now, 2 * endpoints, topics);
             self.check(result.map_err(|what| (Invariant::I12, what)));
         }
         self.heal();
@@ -116,7 +117,13 @@ impl World {
         }
         // Requests of frozen brokers, and those that waited for replicas.
         let conns: Vec<_> = self.links.keys().copied().collect();
-        conns.into_iter().for_each(|conn| self.queue.push(self.now + 1, Event::Serve { conn }));
+        for conn in conns {
+            self.queue.push(self.now + 1, Event::Serve { conn });
+            // With acks=0 nobody would ever notice.
+            if self.plan.config.acks == Acks::None && self.links[&conn].is_half_open() {
+                self.reset(conn, self.now + 1);
+            }
+        }
         self.publish();
     }
 
@@ -161,8 +168,10 @@ impl World {
             }
             return Phase::Probing { round, next, first_token, deadline };
         }
-        if round == 1 {
-            return self.rest(2);
+        // With acks=0 each stale leader costs a record, and what went behind it on its connection.
+        let rounds = if self.plan.config.acks == Acks::None { 4 } else { 2 };
+        if round < rounds {
+            return self.rest(round + 1);
         }
         self.must_be_written(first_token..self.ledger.next_token());
         Phase::Idle { until: self.now + self.plan.config.linger + 10 * MILLISECOND }
@@ -175,6 +184,7 @@ impl World {
                 let what = format!("healed, but record {token} ended as {outcome:?}");
                 return self.violate(Invariant::I11, what);
             }
+            self.owed.insert(token);
         }
     }
 

@@ -62,6 +62,10 @@ pub struct Link {
     /// ApiVersions has been answered, as far as the client knows.
     pub negotiated: bool,
     pub last_correlation_id: Option<i32>,
+    /// Requests that the client waits for an answer to.
+    pub unanswered: u32,
+    /// Records that left in requests without an answer (`acks=0`).
+    pub without_answer: Vec<u64>,
     /// KIP-219, as far as the client knows.
     pub throttled_until: Micros,
     /// Bytes that the producer had queued when it was last looked at.
@@ -95,6 +99,8 @@ impl Link {
             serve_scheduled: false,
             negotiated: false,
             last_correlation_id: None,
+            unanswered: 0,
+            without_answer: Vec::new(),
             throttled_until: 0,
             queued: 0,
         }
@@ -113,6 +119,10 @@ impl Link {
 
     pub fn has_arrived(&self) -> bool {
         self.frames.front().is_some_and(|(end, _)| *end <= self.arrived)
+    }
+
+    pub fn is_half_open(&self) -> bool {
+        self.client_open && self.established && (self.deaf || self.mute)
     }
 
     /// Nothing is under way to the broker, and nothing waits there.
@@ -302,6 +312,7 @@ impl World {
         let now = self.now;
         let link = self.link(conn);
         link.negotiated |= answer.negotiated;
+        link.unanswered -= 1;
         if answer.throttle_ms > 0 {
             let until = now + answer.throttle_ms as u64 * MILLISECOND;
             link.throttled_until = link.throttled_until.max(until);

@@ -60,7 +60,7 @@ impl World {
             let copies = places.get(&token).map_or(&[][..], Vec::as_slice);
             match &done.outcome {
                 Outcome::Written { offset } => {
-                    if !durable {
+                    if !durable && !self.owed.contains(&token) {
                         continue;
                     }
                     let reported = |(at, place): &&(PartitionRef, i64)| {

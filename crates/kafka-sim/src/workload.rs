@@ -190,8 +190,8 @@ impl World {
                     self.violate(Invariant::I10, format!("full with {used} bytes"));
                 }
             }
-            Err(AppendError::UnknownPartition { partition, .. }) => {
-                let topic = drafts.iter().find(|d| d.partition == Some(partition));
+            Err(AppendError::UnknownPartition { index, partition, .. }) => {
+                let topic = drafts.get(index);
                 let count = topic.map_or(0, |d| self.cluster.topics[d.topic].plan.partitions);
                 if calm && (partition as usize) < count {
                     self.violate(

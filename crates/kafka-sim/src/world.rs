@@ -73,6 +73,8 @@ pub struct World {
     pub links: BTreeMap<ConnId, Link>,
     /// Records that were in some leader's log at some time.
     pub appended: BTreeSet<u64>,
+    /// Records that must be in a log, whatever `acks` says: nothing was wrong any more.
+    pub owed: BTreeSet<u64>,
     pub waiting: BTreeMap<u64, Waiting>,
     pub next_waiting: u64,
     pub ledger: Ledger,
@@ -114,6 +116,7 @@ impl World {
             cluster: Cluster::new(&plan),
             links: BTreeMap::new(),
             appended: BTreeSet::new(),
+            owed: BTreeSet::new(),
             waiting: BTreeMap::new(),
             next_waiting: 0,
             ledger: Ledger::new(topics),

@@ -45,7 +45,9 @@ impl Schedule {
 impl Producer {
     pub(super) fn ask_for_metadata(&mut self, now: Micros, timer: &mut Timer) {
         for index in std::mem::take(&mut self.lookup.lost) {
-            self.ask_again(now, index);
+            // Asked once, wanted until answered: with acks=0 no record waits that would ask again.
+            self.pause_lookups(now, index);
+            self.topics.schedule(index, now);
         }
         if self.lookup.asked.is_some() {
             return;
