@@ -16,6 +16,8 @@ KAFKA_NEW := 4.4.0
 KAFKA_OLD := 2.8.2
 KAFKA_ALL := 0.11.0.3 1.1.1 2.0.1 2.8.2 3.9.2 4.4.0
 FUZZ_SECONDS ?= 60
+# Runs of the simulation in `make test`.
+SEEDS ?= 1000
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -108,7 +110,7 @@ unit:
 
 .PHONY: unit-bundled
 unit-bundled: nginx
-	$(CARGO) test -j$(JOBS) $(LOCKED) --workspace
+	SEEDS=$(SEEDS) $(CARGO) test -j$(JOBS) $(LOCKED) --workspace
 
 .PHONY: test-bundled
 test-bundled: deps
