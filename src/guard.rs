@@ -27,7 +27,8 @@ pub fn install_panic_hook() {
 }
 
 fn report(info: &PanicHookInfo<'_>) {
-    log(format_args!("kafka: {info}"));
+    // nginx ends a log line at a line break, and the message stands behind one.
+    log(format_args!("kafka: {}", info.to_string().replace('\n', " ")));
     let backtrace = Backtrace::capture();
     if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
         for line in backtrace.to_string().lines() {

@@ -426,3 +426,52 @@ acks-one
 HEAD /t
 --- error_code: 405
 --- response_body:
+
+
+
+=== TEST 33: conditions about documents do not change the answer for a record
+--- config
+    location /t { kafka_pass main; kafka_topic t1; }
+--- pipelined_requests eval
+["POST /t\nx", "POST /t\nx", "POST /t\nx"]
+--- more_headers
+If-None-Match: *
+If-Match: "x"
+If-Unmodified-Since: Mon, 01 Jan 2035 00:00:00 GMT
+--- error_code eval
+[200, 200, 200]
+--- response_body_like eval
+["message sent", "message sent", "message sent"]
+
+
+
+=== TEST 34: more topics in one request than max_topics, and the next request is served
+--- http_config
+    kafka_cluster main { bootstrap_servers 127.0.0.1:$TEST_NGINX_KAFKA_PORT; max_topics 2; }
+--- config
+    location /t { kafka_pass main; kafka_topic $arg_t; kafka_allowed_topics ~.; }
+--- pipelined_requests eval
+["POST /t?t=x1,x2,x3\nx", "POST /t?t=t1\nx"]
+--- error_code eval
+[503, 200]
+--- response_body_like eval
+["could not send message to topic", "message sent"]
+--- no_error_log
+[crit]
+
+
+
+=== TEST 35: acks that cost idempotence are warned of
+--- http_config
+    kafka_cluster main {
+        bootstrap_servers 127.0.0.1:$TEST_NGINX_KAFKA_PORT;
+        acks 1;
+    }
+--- config
+    location /t { kafka_pass main; kafka_topic t1; }
+--- request
+POST /t
+x
+--- response_body_like: message sent
+--- error_log eval
+qr/\[warn\].*without idempotence.* in \S+:\d+/

@@ -465,3 +465,19 @@ x
 --- error_code: 403
 --- error_log eval
 qr/\[warn\].*t1.*kafka_allowed_topics.* in \S+:\d+/
+
+
+
+=== TEST 59: settings in if
+--- location_fault
+if ($arg_x) {
+kafka_topic t2; #!
+}
+--- remedy: "kafka_topic" directive is not allowed here
+
+
+
+=== TEST 60: a success status that has no content
+--- location_fault
+kafka_success_status 205; #!
+--- remedy: "205" in "kafka_success_status" directive.*200 to 299

@@ -83,13 +83,15 @@ $::Cluster . 'kafka_header a 1; kafka_header b 2; kafka_allowed_topics t1 t2; ka
 
 
 
-=== TEST 5: if changes the topic, the handler stays
+=== TEST 5: if changes the topic through a variable, the handler stays
 --- config
     location /t {
+        set $t t1;
         kafka_pass main;
-        kafka_topic t1;
+        kafka_topic $t;
+        kafka_allowed_topics t1 t2;
         kafka_key k;
-        if ($arg_x) { kafka_topic t2; }
+        if ($arg_x) { set $t t2; }
         if ($arg_y) { set $z 1; }
     }
 --- pipelined_requests eval

@@ -69,6 +69,9 @@ pub fn kafka_cluster(cf: &mut ngx_conf_t, main: &mut MainConf) -> Result<(), Opt
         position.emerg(cf, message);
         return Err(None);
     }
+    if let Some((position, message)) = block.warning() {
+        position.warn(cf, message);
+    }
     main.clusters.push(ClusterConf {
         name: block.name,
         file: block.position.file,

@@ -17,7 +17,8 @@ use super::{LocationConf, MainConf, cluster};
 
 /// Content handlers stand in locations only.
 const LOCATION: u32 = NGX_HTTP_LOC_CONF | NGX_HTTP_LIF_CONF;
-const EVERYWHERE: u32 = NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | LOCATION;
+/// Where settings stand: not in `if`, which only chooses between content handlers.
+const EVERYWHERE: u32 = NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF;
 
 /// Arguments are counted by our own code, whose messages say what to write.
 const fn location(name: ngx_str_t, contexts: u32) -> ngx_command_t {

@@ -65,7 +65,15 @@ pub fn apply(cf: &mut ngx_conf_t, location: &mut LocationConf) -> Result<(), Ref
             directive.fill(&mut set.ignore_client_abort, |one| one.flag())
         }
         "kafka_success_status" => directive.fill(&mut set.success_status, |one| {
-            Ok(number(one.name, one.one("CODE")?, 200, 299)? as u16)
+            let text = one.one("CODE")?;
+            match number(one.name, text, 200, 299)? {
+                // Reset Content has none, Partial Content needs a range.
+                205 | 206 => {
+                    let expected = "a whole number from 200 to 299, but not 205 or 206";
+                    Err(invalid(one.name, text, expected).into())
+                }
+                status => Ok(status as u16),
+            }
         }),
         _ => Err(Some(format!("unknown directive \"{name}\""))),
     }

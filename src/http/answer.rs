@@ -61,6 +61,9 @@ impl Answer {
     unsafe fn set_headers(&self, r: *mut ngx_http_request_t) -> bool {
         // SAFETY: as the caller promises.
         unsafe {
+            // `If-Match` and the like are about documents; nginx's filter would turn the answer for
+            // a written record into 304 or 412.
+            (*r).set_disable_not_modified(1);
             let out = &raw mut (*r).headers_out;
             (*out).status = self.status.into();
             if self.status != NO_CONTENT {

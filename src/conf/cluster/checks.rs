@@ -19,6 +19,17 @@ impl Block {
         self.times()
     }
 
+    /// What may be meant, but should be known.
+    pub(super) fn warning(&self) -> Option<(Position, String)> {
+        let config = &self.producer;
+        let without = config.idempotence == Idempotence::Auto && config.acks != Acks::All;
+        without.then(|| {
+            let message = "with these \"acks\" records are produced without idempotence; \
+                           write \"idempotence off;\" if that is meant, or \"acks all;\"";
+            (self.first_of(&["acks"]), message.to_owned())
+        })
+    }
+
     /// The place of the first of these directives that is there.
     fn first_of(&self, names: &[&str]) -> Position {
         names.iter().find_map(|name| self.place(name)).unwrap_or(&self.position).clone()
@@ -185,6 +196,15 @@ mod tests {
         assert_eq!(fault(&[SERVERS, "max_in_flight 6"]).0, 3);
         assert_eq!(block(&[SERVERS, "max_in_flight 6", "idempotence off"]).check(), Ok(()));
         assert_eq!(block(&[SERVERS, "max_in_flight 6", "acks 1"]).check(), Ok(()));
+    }
+
+    #[test]
+    fn acks_that_cost_idempotence_are_warned_of_unless_that_is_said() {
+        let line = |lines: &[&str]| block(lines).warning().map(|(position, _)| position.line);
+        assert_eq!(line(&[SERVERS, "acks 1"]), Some(3));
+        assert_eq!(line(&[SERVERS, "acks 0", "idempotence auto"]), Some(3));
+        assert_eq!(line(&[SERVERS, "acks 1", "idempotence off"]), None);
+        assert_eq!(line(&[SERVERS]), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const PARTITION_COUNT_LIFETIME: Micros = SECOND;
 const DEMAND_PROBE: Micros = 2 * SECOND;
 /// Memory that a batch may hold unused.
 const MAX_SPARE: usize = 64 * 1024;
-/// Topics without traffic for this time may be forgotten when `max_topics` is reached.
+/// Metadata of topics without traffic for this time is not refreshed.
 pub(super) const TOPIC_IDLE: Micros = 300 * SECOND;
 
 impl Producer {
@@ -55,12 +55,13 @@ impl Producer {
             });
         }
         // Nothing is taken before every record has been looked at.
+        let mut topics = Vec::with_capacity(records.len());
         for (index, record) in records.iter().enumerate() {
-            let topic = self.find_or_add_topic(now, record.topic)?;
+            let topic = self.find_or_add_topic(now, record.topic, &topics)?;
+            topics.push(topic);
             self.check_topic(now, topic, index, record)?;
         }
-        for record in records {
-            let topic = self.topics.find(record.topic).expect("added above");
+        for (record, topic) in records.iter().zip(topics) {
             self.place(now, topic, record);
         }
         self.outstanding += records.len();
@@ -81,11 +82,16 @@ impl Producer {
         true
     }
 
-    fn find_or_add_topic(&mut self, now: Micros, name: &str) -> Result<usize, AppendError> {
+    fn find_or_add_topic(
+        &mut self,
+        now: Micros,
+        name: &str,
+        needed: &[usize],
+    ) -> Result<usize, AppendError> {
         if let Some(index) = self.topics.find(name) {
             return Ok(index);
         }
-        if self.topics.len() >= self.config.max_topics && !self.forget_a_topic(now) {
+        if self.topics.len() >= self.config.max_topics && !self.forget_a_topic(needed) {
             return Err(AppendError::TooManyTopics);
         }
         let index = self.topics.add(name, now);
@@ -93,13 +99,13 @@ impl Producer {
         Ok(index)
     }
 
-    /// Makes room for a new topic: first those that do not exist, then the one idle for longest.
-    fn forget_a_topic(&mut self, now: Micros) -> bool {
+    /// Makes room for a new topic: first those that do not exist, then the one idle for longest, but
+    /// none that is `needed`.
+    fn forget_a_topic(&mut self, needed: &[usize]) -> bool {
         let candidate = self
             .topics
             .iter()
-            .filter(|(_, topic)| topic.is_idle())
-            .filter(|(_, topic)| !topic.was_known || now >= topic.last_used + TOPIC_IDLE)
+            .filter(|(index, topic)| topic.is_idle() && !needed.contains(index))
             .min_by_key(|(_, topic)| (topic.was_known, topic.last_used))
             .map(|(index, _)| index);
         let Some(topic) = candidate.and_then(|index| self.topics.remove(index)) else {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::{ConnId, HostPort, Micros, QueryId};
 
@@ -22,6 +23,8 @@ pub(super) struct Broker {
     pub conn: Option<ConnId>,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// Why the last of them failed.
+    pub last_error: Option<Arc<str>>,
     pub retry_at: Micros,
     pub last_attempt: Micros,
     /// Named by the latest metadata answer.
@@ -36,6 +39,7 @@ impl Broker {
             query: None,
             conn: None,
             failures: 0,
+            last_error: None,
             retry_at: 0,
             last_attempt: 0,
             listed: true,

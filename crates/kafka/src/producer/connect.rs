@@ -285,6 +285,7 @@ impl Producer {
     fn broker_works(&mut self, key: BrokerKey) {
         if let Some(broker) = self.brokers.get_mut(key) {
             broker.failures = 0;
+            broker.last_error = None;
         }
         if self.failing.take().is_some() {
             let message = format!("reachable again through {}", self.brokers.name(key));
@@ -304,6 +305,7 @@ impl Producer {
             now
         };
         let reason = format!("{name}: {reason}");
+        broker.last_error = Some(reason.as_str().into());
         let usable = self.connections.values().any(|connection| connection.proven);
         if !usable && self.failing.is_none() {
             self.failing = Some((now, reason.as_str().into()));

@@ -1,5 +1,6 @@
 //! The delivery timeout: one budget for each record, from append to answer.
 
+use super::broker::BrokerKey;
 use super::{PartitionRef, Producer, Timer};
 use crate::{Delivery, Failure, FailureKind, Micros};
 
@@ -79,11 +80,20 @@ impl Producer {
         if self.topics.get(index).is_some_and(|topic| topic.unknown.is_some()) {
             return Failure::new(FailureKind::UnknownTopic, "topic does not exist");
         }
-        let message = match &self.failing {
-            Some((_, reason)) => format!("not delivered in time: {reason}"),
-            None => format!("not delivered in time: {}", self.what_is_awaited()),
+        let cause = match &self.failing {
+            Some((_, reason)) => reason.to_string(),
+            None => self.leader_error(index).unwrap_or_else(|| self.what_is_awaited()),
         };
+        let message = format!("not delivered in time: {cause}");
         Failure::new(FailureKind::DeliveryTimeout, message)
+    }
+
+    /// Why a broker that leads partitions of this topic cannot be used, though others can: a name that
+    /// it advertises and that does not resolve, for one.
+    fn leader_error(&self, index: usize) -> Option<String> {
+        let leaders = self.topics.get(index)?.partitions.iter().filter_map(|p| p.leader);
+        let mut brokers = leaders.filter_map(|node| self.brokers.get(BrokerKey::Node(node)));
+        brokers.find_map(|broker| broker.last_error.as_ref().map(|error| error.to_string()))
     }
 
     /// What keeps records from being delivered while nothing has failed yet.

@@ -122,13 +122,49 @@ fn a_partition_that_does_not_exist_is_refused() {
 #[test]
 fn the_number_of_topics_is_bounded_and_missing_ones_make_room() {
     let mut cluster = Cluster::new(&[1], |c| c.max_topics = 3).topic("real", &[1]);
-    cluster.warm_up("real");
+    cluster.send("real", b"on its way", 9);
     cluster.append("a", None, b"x", 1).unwrap();
     cluster.append("b", None, b"x", 2).unwrap();
     assert_eq!(cluster.append("c", None, b"x", 3), Err(AppendError::TooManyTopics));
     cluster.pass(2 * SECOND);
     assert_eq!(cluster.completions.len(), 2);
     assert_eq!(cluster.append("c", None, b"x", 4), Ok(()));
+}
+
+#[test]
+fn one_append_with_more_topics_than_the_bound_is_refused() {
+    let mut cluster = Cluster::new(&[1], |c| c.max_topics = 2).topic("t", &[1]);
+    let record = |topic| kafka::Record {
+        topic,
+        partition: None,
+        key: None,
+        value: Some(b"x"),
+        headers: &[],
+        timestamp_ms: 0,
+        token: 1,
+    };
+    let records = ["a", "b", "c"].map(record);
+    assert_eq!(cluster.producer.append(cluster.now, &records), Err(AppendError::TooManyTopics));
+    assert_eq!(cluster.producer.outstanding(), 0);
+    cluster.send("t", b"x", 2);
+    assert_eq!(cluster.calls.len(), 1);
+}
+
+/// A topic that comes back must not begin with sequence numbers that its log has seen.
+#[test]
+fn a_known_topic_makes_room_and_comes_back_under_another_epoch() {
+    let mut cluster = Cluster::new(&[1], |c| c.max_topics = 1).topic("a", &[1]).topic("b", &[1]);
+    let mut epochs = vec![];
+    for (token, topic) in ["a", "b", "a"].into_iter().enumerate() {
+        cluster.send(topic, b"x", token as u64);
+        let call = cluster.call();
+        let header = &call.batches[0].header;
+        assert_eq!((header.producer_id, header.base_sequence), (4000, 0));
+        epochs.push(header.producer_epoch);
+        cluster.answer(&call, 0, 0);
+    }
+    assert_eq!(epochs, [0, 1, 2]);
+    assert_eq!(cluster.completions.len(), 3);
 }
 
 #[test]
