@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::batch::Batch;
+use super::topic::PendingRecord;
 use super::{PartitionRef, Producer};
 use crate::{Completion, Delivery, Failure, FailureKind};
 
@@ -53,23 +54,34 @@ impl Producer {
         self.push_completion(Completion { tokens, topic, partition: Some(at.1 as i32), delivery });
     }
 
-    /// Ends the records of a topic that still wait for a partition.
+    /// Ends all records of a topic that still wait for a partition.
     pub(super) fn fail_pending(&mut self, index: usize, rejected: bool, failure: &Failure) {
-        let Some(topic) = self.topics.get_mut(index) else { return };
-        let pending = std::mem::take(&mut topic.pending);
         self.waiting.remove(&index);
-        let name = topic.name.clone();
-        if pending.is_empty() {
+        let Some(topic) = self.topics.get_mut(index) else { return };
+        let pending = Vec::from(std::mem::take(&mut topic.pending));
+        self.fail_records(index, &pending, rejected, failure);
+    }
+
+    /// Ends records that have been taken out of a topic's waiting ones.
+    pub(super) fn fail_records(
+        &mut self,
+        index: usize,
+        records: &[PendingRecord],
+        rejected: bool,
+        failure: &Failure,
+    ) {
+        if records.is_empty() {
             return;
         }
-        self.memory -= pending.iter().map(|record| record.memory).sum::<usize>();
+        self.memory -= records.iter().map(|record| record.memory).sum::<usize>();
         let delivery = if rejected {
             Delivery::Rejected(failure.clone())
         } else {
             Delivery::NotWritten(failure.clone())
         };
-        let tokens = pending.iter().map(|record| record.token).collect();
-        self.push_completion(Completion { tokens, topic: name, partition: None, delivery });
+        let tokens = records.iter().map(|record| record.token).collect();
+        let topic = self.topic_name(index);
+        self.push_completion(Completion { tokens, topic, partition: None, delivery });
     }
 
     pub(super) fn complete_cancelled(&mut self, topic: usize, partition: Option<i32>, token: &u64) {

@@ -274,7 +274,7 @@ impl Producer {
                     let backoff = self.config.reconnect_backoff;
                     broker.retry_at = now + backoff.pause(broker.failures, &mut self.random);
                 }
-                self.refresh_all_topics_led_by(now, node);
+                self.refresh_topics_led_by(now, node, true);
             }
             let message = format!("idle connection to {} ended: {reason}", self.brokers.name(key));
             return self.event(Severity::Info, "idle", message);
@@ -312,7 +312,7 @@ impl Producer {
         }
         // Its partitions may have moved to another broker by now.
         if let BrokerKey::Node(node) = key {
-            self.refresh_topics_led_by(now, node);
+            self.refresh_topics_led_by(now, node, false);
         }
         let severity = if usable { Severity::Warning } else { Severity::Error };
         let advice = "check bootstrap_servers, the broker's listeners and its log";

@@ -52,18 +52,14 @@ impl Producer {
             }
         }
         for topic in homeless {
-            if self.lookup_is_possible(topic) {
+            // Unless a metadata request has this topic in its hands already.
+            if !self.lookup.asks_for(topic) {
                 self.topics.schedule(topic, now);
             }
         }
         for (node, partitions) in by_node {
             self.drain_to(now, BrokerKey::Node(node), &partitions, timer);
         }
-    }
-
-    /// No metadata request has this topic in its hands already.
-    fn lookup_is_possible(&self, topic: usize) -> bool {
-        !self.lookup.asks_for(topic)
     }
 
     fn drain_to(

@@ -11,7 +11,7 @@ impl Producer {
         for index in waiting {
             let Some(topic) = self.topics.get_mut(index) else { continue };
             // In order of arrival, so the first is the next to expire.
-            let mut expired = std::collections::VecDeque::new();
+            let mut expired = Vec::new();
             while let Some(first) = topic.pending.front() {
                 let deadline = first.created.saturating_add(timeout);
                 if now < deadline {
@@ -20,19 +20,12 @@ impl Producer {
                 }
                 expired.extend(topic.pending.pop_front());
             }
+            if topic.pending.is_empty() {
+                self.waiting.remove(&index);
+            }
             if !expired.is_empty() {
                 let failure = self.timeout_failure(index);
-                let rest = self
-                    .topics
-                    .get_mut(index)
-                    .map(|topic| std::mem::replace(&mut topic.pending, expired));
-                self.fail_pending(index, false, &failure);
-                if let Some(topic) = self.topics.get_mut(index) {
-                    topic.pending = rest.unwrap_or_default();
-                    if !topic.pending.is_empty() {
-                        self.waiting.insert(index);
-                    }
-                }
+                self.fail_records(index, &expired, false, &failure);
             }
         }
         let active: Vec<PartitionRef> = self.active.iter().copied().collect();

@@ -193,13 +193,10 @@ impl Producer {
             })
             .collect();
         for at in due {
-            let Usable::Idempotent(producer_id) = self.identity.usable() else {
-                // Without idempotence there is nothing to number; what may have been written is
-                // still not sent again.
-                self.start_new_epoch(at);
-                continue;
-            };
-            if self.partition(at).is_some_and(|p| p.has_exhausted(producer_id)) {
+            // Also without idempotence: what may have been written is then still not sent again.
+            if let Usable::Idempotent(producer_id) = self.identity.usable()
+                && self.partition(at).is_some_and(|p| p.has_exhausted(producer_id))
+            {
                 self.identity.renew();
             }
             self.start_new_epoch(at);

@@ -440,27 +440,15 @@ impl Producer {
         }
     }
 
-    /// The broker has failed: its partitions may be led by another.
-    pub(super) fn refresh_topics_led_by(&mut self, now: Micros, node: i32) {
-        let led: Vec<usize> = self
-            .active
-            .iter()
-            .filter(|at| self.partition(**at).is_some_and(|p| p.leader == Some(node)))
-            .map(|(topic, _)| *topic)
-            .collect();
-        for index in led {
-            self.topics.schedule(index, now);
-        }
-    }
-
-    /// As [`Producer::refresh_topics_led_by`], without records that wait.
-    pub(super) fn refresh_all_topics_led_by(&mut self, now: Micros, node: i32) {
-        let leads = |topic: &super::topic::Topic| {
-            topic.partitions.iter().any(|partition| partition.leader == Some(node))
+    /// The broker has failed: its partitions may be led by another. `idle`: those of no waiting
+    /// records too.
+    pub(super) fn refresh_topics_led_by(&mut self, now: Micros, node: i32, idle: bool) {
+        let concerned = |topic: &super::topic::Topic| {
+            topic.partitions.iter().any(|p| p.leader == Some(node) && (idle || !p.is_idle()))
         };
-        let led: Vec<usize> =
-            self.topics.iter().filter(|(_, topic)| leads(topic)).map(|(index, _)| index).collect();
-        for index in led {
+        let topics = self.topics.iter().filter(|(_, topic)| concerned(topic));
+        let indexes: Vec<usize> = topics.map(|(index, _)| index).collect();
+        for index in indexes {
             self.topics.schedule(index, now);
         }
     }
